@@ -1,0 +1,1 @@
+"""Enzyme: the vendored toolchain and the one process that runs it."""
