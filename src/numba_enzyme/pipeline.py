@@ -22,6 +22,7 @@ from numba_enzyme.entrypoints import host
 from numba_enzyme.errors import DifferentiationError
 from numba_enzyme.frontend import cpu
 from numba_enzyme.llvm import dialect
+from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
 from numba_enzyme.model.specialization import Specialization
 from numba_enzyme.rules import application
 
@@ -64,7 +65,7 @@ def build(specialization: Specialization) -> Any:
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
     keep_ir.keep_bitcode(specialization.name, digest, "after", bitcode)
-    finished = ll.parse_bitcode(bitcode)
+    finished = ll.parse_assembly(without_signed_zero_adjoints(str(ll.parse_bitcode(bitcode))))
     application.resolve(finished)
     return host_target.host_result(finished, fndesc)
 
