@@ -1,0 +1,1 @@
+"""How the vendored toolchain is made. Standard library only: it runs inside build environments that hold nothing else."""

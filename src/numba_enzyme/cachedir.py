@@ -1,0 +1,28 @@
+"""Where this package keeps what it may lose: `NUMBA_ENZYME_CACHE_DIR`, else `numba-enzyme` in the user's cache folder (XDG)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CACHE_DIR = "NUMBA_ENZYME_CACHE_DIR"
+
+
+def cache_dir() -> Path:
+    """The folder, whether or not it exists."""
+    named = os.environ.get(CACHE_DIR)
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # XDG asks that a relative path be taken as unset.
+    return (Path(base) if base.startswith("/") else Path("~/.cache").expanduser()) / "numba-enzyme"
+
+
+def writable_cache_dir() -> Path | None:
+    """The folder, made if need be, for its owner alone: code from it is run. None where it cannot be written."""
+    try:
+        folder = cache_dir()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: this user has no home folder
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
