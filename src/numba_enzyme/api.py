@@ -124,6 +124,10 @@ def differentiable(f: Callable[..., Any]) -> Any:
 
 
 def _transformed(transform: Transform, f: Callable[..., Any], argnums: Any, options: dict[str, Any]) -> Any:
+    from numba_enzyme.dispatch import device  # noqa: PLC0415
+
+    if device.is_device_code(f):
+        return device.derivative(transform, f, normalize_argnums(argnums), options)
     for option in options:
         where = "an option for CUDA device functions" if option in ("signature", "cc") else "no option of it"
         raise SignatureError(f"{transform.name}: {option}= is {where}")

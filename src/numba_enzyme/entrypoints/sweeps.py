@@ -1,0 +1,129 @@
+"""What each transform asks of Enzyme: which sweeps, seeded how, for any target.
+
+A sweep runs over a flat form of the primal: it takes the primal's values one by one and leaves its results in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from numba_enzyme.activity import Activity
+from numba_enzyme.entrypoints import markers
+from numba_enzyme.entrypoints.markers import Slot
+from numba_enzyme.model.layout import Layout
+from numba_enzyme.model.transform import Call, Mode
+from numba_enzyme.model.tree import Leaf
+
+FLOATS: dict[str, ir.Type] = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
+
+# Up to so many inputs, a Jacobian takes a sweep for each column: what is zero in a column is then never computed, and what columns share
+# the optimiser finds. Beyond that the code grows too long, and columns go together.
+SINGLE_COLUMNS = 16
+MAX_WIDTH = 8
+
+
+@dataclass(frozen=True)
+class FlatValue:
+    """A value of the primal's flat argument list, and whether it is differentiated."""
+
+    value: ir.Value
+    active: bool
+
+
+class Sweeps:
+    """Emits the sweeps of one derivative at `builder`; all values are floats in the layout's order."""
+
+    def __init__(self, builder: ir.IRBuilder, layout: Layout, flat: ir.Function, arguments: Sequence[FlatValue]) -> None:
+        self.builder = builder
+        self.layout = layout
+        self.flat = flat
+        self.arguments = arguments
+        self.outputs = ir.LiteralStructType([FLOATS[leaf.dtype] for leaf in layout.outputs()])
+
+    def values(self, seeds: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
+        """The floats that the derivative gives; `seeds` holds the sets of tangents or the cotangent of the call."""
+        transform = self.layout.transform
+        if transform.mode is Mode.FORWARD:
+            return self._columns() if transform.jacobian else self._tangents(seeds)
+        if transform.jacobian:
+            return [value for row in self._units(self.layout.outputs()) for value in self._picked(self._reverse(row))]
+        if transform.call is Call.COTANGENT:
+            return self._picked(self._reverse(seeds[0]))
+        return self._gradient()
+
+    def _gradient(self) -> list[ir.Value]:
+        (seeds,) = self._units(self.layout.outputs())
+        if not self.layout.transform.with_value:
+            return self._picked(self._reverse(seeds))
+        out = self._memory()
+        partials = self._picked(self._reverse(seeds, out))
+        return [self.builder.load(self._field(out, 0)), *partials]
+
+    def _tangents(self, seeds: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
+        order = self.layout.picked_inputs()
+        given = [dict(zip(order, tangents, strict=True)) for tangents in seeds]
+        return [value for outputs in self._in_chunks([[by[n] for n in range(len(order))] for by in given], MAX_WIDTH) for value in outputs]
+
+    def _columns(self) -> list[ir.Value]:
+        inputs = self.layout.inputs()
+        wide = len(inputs) > SINGLE_COLUMNS
+        units: list[Sequence[ir.Value | None]] = [
+            [self._unit(leaf, k == n) if wide or k == n else None for k, leaf in enumerate(inputs)] for n in range(len(inputs))
+        ]
+        columns = self._in_chunks(units, MAX_WIDTH if wide else 1)
+        values = []
+        for m in range(len(self.layout.outputs())):
+            # A partial has its argument's type; a forward sweep computes it in its output's.
+            values += [self._as(columns[n][m], FLOATS[inputs[n].dtype]) for n in self.layout.picked_inputs()]
+        return values
+
+    def _in_chunks(self, tangents: Sequence[Sequence[ir.Value | None]], width: int) -> list[list[ir.Value]]:
+        return [outputs for start in range(0, len(tangents), width) for outputs in self._forward(tangents[start : start + width])]
+
+    def _reverse(self, seeds: Sequence[ir.Value], out: ir.Value | None = None) -> list[ir.Value]:
+        shadow = self._memory()
+        for k, seed in enumerate(seeds):
+            self.builder.store(seed, self._field(shadow, k))
+        role = Activity.DUPNONEED if out is None else Activity.DUP
+        slots = [Slot(role, out or self._memory(), (shadow,))]
+        slots += [Slot(Activity.OUT if argument.active else Activity.CONST, argument.value) for argument in self.arguments]
+        return markers.reverse(self.builder, self.flat, slots)
+
+    def _forward(self, tangents: Sequence[Sequence[ir.Value | None]]) -> list[list[ir.Value]]:
+        """One sweep that carries each of `tangents`: a value for each input, or None to take the input as constant."""
+        shadows = [self._memory() for _ in tangents]
+        slots = [Slot(Activity.DUPNONEED, self._memory(), tuple(shadows))]
+        by_input = iter(zip(*tangents, strict=True))
+        for argument in self.arguments:
+            given = tuple(v for v in next(by_input) if v is not None) if argument.active else ()
+            slots.append(Slot(Activity.DUP if given else Activity.CONST, argument.value, given))
+        markers.forward(self.builder, self.flat, slots, len(tangents))
+        return [[self.builder.load(self._field(s, k)) for k in range(len(self.outputs.elements))] for s in shadows]
+
+    def _memory(self) -> ir.Value:
+        """Zeroed memory for the primal's results or their shadow."""
+        with self.builder.goto_entry_block():
+            memory = self.builder.alloca(self.outputs)
+        self.builder.store(ir.Constant(self.outputs, None), memory)
+        return memory
+
+    def _field(self, struct: ir.Value, index: int) -> ir.Value:
+        return self.builder.gep(struct, [ir.Constant(markers.I32, 0), ir.Constant(markers.I32, index)], inbounds=True)
+
+    def _picked(self, by_input: Sequence[ir.Value]) -> list[ir.Value]:
+        return [by_input[n] for n in self.layout.picked_inputs()]
+
+    def _units(self, leaves: Sequence[Leaf]) -> list[list[ir.Value]]:
+        return [[self._unit(leaf, k == n) for k, leaf in enumerate(leaves)] for n in range(len(leaves))]
+
+    @staticmethod
+    def _unit(leaf: Leaf, one: bool) -> ir.Constant:  # noqa: FBT001
+        return ir.Constant(FLOATS[leaf.dtype], 1.0 if one else 0.0)
+
+    def _as(self, value: ir.Value, wanted: ir.Type) -> ir.Value:
+        if value.type == wanted:
+            return value
+        return self.builder.fptrunc(value, wanted) if wanted == ir.FloatType() else self.builder.fpext(value, wanted)
