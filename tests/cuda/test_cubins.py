@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import numba_enzyme as ne
@@ -60,8 +61,6 @@ def arrays(tangent, jac, ys, t, ps, dys, dps):
         tangent[i, 1] += local[1]
         jacobian(jac[i], (ys[i, 0], ys[i, 1]), t[i], (ps[i, 0], ps[i, 1]))
 
-
-import numpy as np  # noqa: E402
 
 CONSTANT = np.array([1.0, 2.0])
 VECTOR, MATRIX = f8[::1], f8[:, ::1]
@@ -121,11 +120,11 @@ def test_derivatives_are_inlined(cc, tmp_path):
 def test_a_literal_unit_tangent_costs_its_column(tmp_path):
     @cuda.jit(device=True)
     def g(x, y, z):
-        return x * y * z + x * x * y + z * z * z * y
+        return x * y * z + x * x * y + z * z * y
 
     @cuda.jit(device=True)
     def by_hand(x, y, z):
-        return x * y + 3.0 * (z * z) * y
+        return x * y + 2.0 * z * y
 
     directional = ne.jvp(g)
 

@@ -7,12 +7,16 @@ function in C's convention whose code comes along. Checked on numba-cuda-mlir 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from numba_enzyme.adapters import numba_cuda_mlir
 from numba_enzyme.adapters.numba_cuda_mlir import CC
+
+
+# For each argument of a derivative, whether each of its values is written as zero at the call site.
+Zeros: TypeAlias = tuple[tuple[bool, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,8 @@ class Resolved:
     argtypes: tuple[Any, ...]
     restype: Any
     """None if the result leaves through an array."""
-    link: Callable[[CC], tuple[str, bytes]]
-    """The symbol and its LTO IR for a compute capability."""
+    link: Callable[[CC, Zeros], tuple[str, bytes]]
+    """The symbol and its LTO IR for a compute capability, where it is known which values are literal zeros."""
 
 
 class Callee(Protocol):
@@ -96,21 +100,20 @@ def _lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: 
     by_name = dict(kws)
     types = tuple(builder.get_numba_type(arg.name) for arg in args)
     resolved = callee.resolve(types, {name: builder.get_numba_type(var.name) for name, var in kws})
-    cc = (
-        numba_cuda_mlir.parse_cc(builder.targetoptions["chip"].rstrip("af"))
-        if builder.targetoptions.get("chip")
-        else numba_cuda_mlir.current_cc()
-    )
-    symbol, ltoir = resolved.link(cc)
-    builder.link_external_item(_link_item(symbol, cc, ltoir))
-    operands = []
+    operands: list[Any] = []
+    zeros: list[tuple[bool, ...]] = []
     for source, wanted in zip(resolved.order, resolved.argtypes, strict=True):
         if isinstance(source, Default):
             operands += _constants(builder, source.value, wanted)
-        else:
-            operands += builder._call_operands_from_vars(
-                [args[source] if isinstance(source, int) else by_name[source]], expected_types=[wanted]
-            )
+            zeros.append(())
+            continue
+        var = args[source] if isinstance(source, int) else by_name[source]
+        zeros.append(tuple(_zeros(builder, var, wanted)))
+        operands += builder._call_operands_from_vars([var], expected_types=[wanted])
+    chip = builder.targetoptions.get("chip")
+    cc = numba_cuda_mlir.parse_cc(chip.rstrip("af")) if chip else numba_cuda_mlir.current_cc()
+    symbol, ltoir = resolved.link(cc, tuple(zeros))
+    builder.link_external_item(_link_item(symbol, cc, ltoir))
     flat = [] if resolved.restype is None else builder._flatten_type(resolved.restype)
     results = [builder.get_mlir_type(t) for t in flat]
     inputs = ir.FunctionType.get(inputs=[operand.type for operand in operands], results=results)
@@ -118,6 +121,32 @@ def _lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: 
     values = builder._call_results_tuple(func.call(result=results, callee=declared.name.value, operands_=operands))
     if resolved.restype is not None:
         builder.store_var(target, builder._unflatten_abi_value(resolved.restype, iter(values)))
+
+
+def _zeros(builder: Any, item: Any, wanted: Any) -> Iterator[bool]:
+    """Which of the floats that a variable or constant holds are written as zero."""
+    known = _known(builder, item)
+    if isinstance(wanted, numba_cuda_mlir.types().BaseTuple):
+        items = known if isinstance(known, (tuple, list)) and len(known) == len(wanted) else [None] * len(wanted)
+        for element, element_type in zip(items, wanted, strict=True):
+            yield from _zeros(builder, element, element_type)
+    else:
+        yield isinstance(known, (int, float)) and not isinstance(known, bool) and known == 0
+
+
+def _known(builder: Any, item: Any) -> Any:
+    """What the code says `item` is: a constant, or the list of what a tuple is built of. None if it is neither."""
+    from numba_cuda_mlir.numba_cuda.core import ir  # noqa: PLC0415
+
+    if not isinstance(item, ir.Var):
+        return item
+    try:
+        definition = builder.func_ir.get_definition(item)
+    except KeyError:
+        return None
+    if isinstance(definition, (ir.Const, ir.Global, ir.FreeVar)):
+        return definition.value
+    return definition.items if isinstance(definition, ir.Expr) and definition.op == "build_tuple" else None
 
 
 def _constants(builder: Any, value: Any, cuda_type: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from numba_enzyme import pipeline
 from numba_enzyme.adapters import cuda_callsite, cuda_types, numba_cuda_mlir
-from numba_enzyme.adapters.cuda_callsite import Resolved
+from numba_enzyme.adapters.cuda_callsite import Resolved, Zeros
 from numba_enzyme.dispatch import device_forms
 from numba_enzyme.dispatch.device_forms import said
 from numba_enzyme.dispatch.signature import parameters
@@ -161,15 +161,15 @@ class DeviceDerivative:
         layout = self.layout(typed, spread=spread, base_types=form.base_types)
         device_forms.check(self, form, layout, typed)
         argtypes = tuple(device_forms.expected(self, form, layout, typed))
-        specialization = self._specialization(layout, form.call, typed)
-        built: dict[numba_cuda_mlir.CC, tuple[str, bytes]] = {}
+        built: dict[Any, tuple[str, bytes]] = {}
 
-        def link(cc: numba_cuda_mlir.CC) -> tuple[str, bytes]:
-            wanted = self.options.cc or cc
-            if wanted not in built:
-                emitted = pipeline.emit_device(specialization)
-                built[wanted] = emitted.symbol, pipeline.build_device(emitted, wanted)
-            return built[wanted]
+        def link(cc: numba_cuda_mlir.CC, zeros: Zeros) -> tuple[str, bytes]:
+            call = device_forms.with_zeros(form.call, layout, zeros)
+            key = (self.options.cc or cc, call.zeros)
+            if key not in built:
+                emitted = pipeline.emit_device(self._specialization(layout, call, typed))
+                built[key] = emitted.symbol, pipeline.build_device(emitted, key[0])
+            return built[key]
 
         return Resolved(form.order, argtypes, None if spread else cuda_types.from_tree(returned(layout)), link)
 

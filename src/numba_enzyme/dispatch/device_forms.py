@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from numba_enzyme.adapters import cuda_types
@@ -211,6 +211,21 @@ def _signed(derivative: DeviceDerivative, types: Sequence[Any]) -> tuple[Any, ..
                 f"signature=types.float64(types.UniTuple(types.float64, n), ...)"
             )
     return tuple(types)
+
+
+def with_zeros(call: DeviceCall, layout: Layout, zeros: Sequence[Sequence[bool]]) -> DeviceCall:
+    """`call`, knowing which tangents are written as zeros. `zeros` has an entry for each argument as it was written."""
+    if layout.transform.call is not Call.TANGENTS:
+        return call
+    if call.out is None:
+        flat = list(zeros[1])
+    else:
+        flat = []
+        for argument, known in zip(call.arguments, zeros):
+            if argument.role is Role.TANGENT:
+                tree = layout.parameters[argument.parameter].tree
+                flat += [False] * len(leaves(tree)) if argument.ndim and tree is not None else list(known)
+    return replace(call, zeros=tuple(flat) if any(flat) else ())
 
 
 # Checks, once the primal's types are known.

@@ -44,7 +44,7 @@ def emit(
     """An entry point over the primal `symbol`, whose values have these LLVM types. `constants` counts the values of each parameter."""
     module = ir.Module("")
     flat = _flat(module, symbol, [llvm_type(t) for t in arguments], [llvm_type(t) for t in results], layout)
-    core = _core(module, flat, layout, call.sets, constants)
+    core = _core(module, flat, layout, call, constants)
     _Entry(module, core, layout, call, constants).emit()
     # llvmlite sets the brace on a line of its own, LLVM does not.
     return Emitted(str(module).replace("\n{\n", " {\n"), tuple(str(p.type) for p in core.args), _result_types(core.ftype.return_type))
@@ -95,9 +95,10 @@ def _flat(module: ir.Module, symbol: str, arguments: Sequence[ir.Type], results:
     return flat
 
 
-def _core(module: ir.Module, flat: ir.Function, layout: Layout, sets: int, counts: Sequence[int]) -> ir.Function:
+def _core(module: ir.Module, flat: ir.Function, layout: Layout, call: DeviceCall, counts: Sequence[int]) -> ir.Function:
     arguments = list(flat.ftype.args[1:])
     seeds = [FLOATS[leaf.dtype] for leaf in _seed_leaves(layout)]
+    sets = call.sets
     results = [FLOATS[leaf.dtype] for leaf in leaves(returned(layout))] * sets
     core = ir.Function(module, ir.FunctionType(_returning(results), arguments + seeds * sets), CORE)
     core.linkage = "internal"
@@ -105,7 +106,8 @@ def _core(module: ir.Module, flat: ir.Function, layout: Layout, sets: int, count
     builder = ir.IRBuilder(core.append_basic_block("entry"))
     active = [p.tree is not None for p, count in zip(layout.parameters, counts, strict=True) for _ in range(count)]
     values = [FlatValue(value, used) for value, used in zip(core.args[: len(arguments)], active, strict=True)]
-    given = core.args[len(arguments) :]
+    zeros = call.zeros or (False,) * (len(seeds) * sets)
+    given = [None if zero else value for value, zero in zip(core.args[len(arguments) :], zeros, strict=True)]
     by_set = [given[n * len(seeds) : (n + 1) * len(seeds)] for n in range(sets)]
     _return(builder, Sweeps(builder, layout, flat, values).values(by_set))
     return core

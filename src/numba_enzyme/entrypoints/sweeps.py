@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from llvmlite import ir
 
@@ -23,6 +24,10 @@ FLOATS: dict[str, ir.Type] = {"float32": ir.FloatType(), "float64": ir.DoubleTyp
 # the optimiser finds. Beyond that the code grows too long, and columns go together.
 SINGLE_COLUMNS = 16
 MAX_WIDTH = 8
+
+
+# A value for each float, or None where it is zero.
+Seeds: TypeAlias = Sequence[ir.Value | None]
 
 
 @dataclass(frozen=True)
@@ -43,15 +48,15 @@ class Sweeps:
         self.arguments = arguments
         self.outputs = ir.LiteralStructType([FLOATS[leaf.dtype] for leaf in layout.outputs()])
 
-    def values(self, seeds: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
-        """The floats that the derivative gives; `seeds` holds the sets of tangents or the cotangent of the call."""
+    def values(self, seeds: Sequence[Seeds]) -> list[ir.Value]:
+        """The floats that the derivative gives; `seeds` holds the sets of tangents, None for a zero, or the cotangent of the call."""
         transform = self.layout.transform
         if transform.mode is Mode.FORWARD:
             return self._columns() if transform.jacobian else self._tangents(seeds)
         if transform.jacobian:
             return [value for row in self._units(self.layout.outputs()) for value in self._picked(self._reverse(row))]
         if transform.call is Call.COTANGENT:
-            return self._picked(self._reverse(seeds[0]))
+            return self._picked(self._reverse([seed for seed in seeds[0] if seed is not None]))
         return self._gradient()
 
     def _gradient(self) -> list[ir.Value]:
@@ -62,15 +67,17 @@ class Sweeps:
         partials = self._picked(self._reverse(seeds, out))
         return [self.builder.load(self._field(out, 0)), *partials]
 
-    def _tangents(self, seeds: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
+    def _tangents(self, seeds: Sequence[Seeds]) -> list[ir.Value]:
         order = self.layout.picked_inputs()
         given = [dict(zip(order, tangents, strict=True)) for tangents in seeds]
-        return [value for outputs in self._in_chunks([[by[n] for n in range(len(order))] for by in given], MAX_WIDTH) for value in outputs]
+        # A sweep by itself leaves out what depends on zero tangents only, which a shared sweep cannot.
+        width = 1 if any(seed is None for tangents in seeds for seed in tangents) else MAX_WIDTH
+        return [value for outputs in self._in_chunks([[by[n] for n in range(len(order))] for by in given], width) for value in outputs]
 
     def _columns(self) -> list[ir.Value]:
         inputs = self.layout.inputs()
         wide = len(inputs) > SINGLE_COLUMNS
-        units: list[Sequence[ir.Value | None]] = [
+        units: list[Seeds] = [
             [self._unit(leaf, k == n) if wide or k == n else None for k, leaf in enumerate(inputs)] for n in range(len(inputs))
         ]
         columns = self._in_chunks(units, MAX_WIDTH if wide else 1)
@@ -80,7 +87,7 @@ class Sweeps:
             values += [self._as(columns[n][m], FLOATS[inputs[n].dtype]) for n in self.layout.picked_inputs()]
         return values
 
-    def _in_chunks(self, tangents: Sequence[Sequence[ir.Value | None]], width: int) -> list[list[ir.Value]]:
+    def _in_chunks(self, tangents: Sequence[Seeds], width: int) -> list[list[ir.Value]]:
         return [outputs for start in range(0, len(tangents), width) for outputs in self._forward(tangents[start : start + width])]
 
     def _reverse(self, seeds: Sequence[ir.Value], out: ir.Value | None = None) -> list[ir.Value]:
@@ -92,8 +99,10 @@ class Sweeps:
         slots += [Slot(Activity.OUT if argument.active else Activity.CONST, argument.value) for argument in self.arguments]
         return markers.reverse(self.builder, self.flat, slots)
 
-    def _forward(self, tangents: Sequence[Sequence[ir.Value | None]]) -> list[list[ir.Value]]:
+    def _forward(self, tangents: Sequence[Seeds]) -> list[list[ir.Value]]:
         """One sweep that carries each of `tangents`: a value for each input, or None to take the input as constant."""
+        if all(seed is None for seeds in tangents for seed in seeds):
+            return [[ir.Constant(t, 0.0) for t in self.outputs.elements] for _ in tangents]
         shadows = [self._memory() for _ in tangents]
         slots = [Slot(Activity.DUPNONEED, self._memory(), tuple(shadows))]
         by_input = iter(zip(*tangents, strict=True))

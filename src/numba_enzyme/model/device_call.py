@@ -43,6 +43,8 @@ class DeviceCall:
 
     arguments: tuple[Argument, ...]
     sets: int = 1
+    zeros: tuple[bool, ...] = ()
+    """For each float of all tangents, whether the call site writes it as zero; empty if nothing is known."""
 
     @property
     def out(self) -> Argument | None:
