@@ -24,7 +24,7 @@ from numba_enzyme.enzyme.diagnosis import explained
 from numba_enzyme.errors import DifferentiationError
 from numba_enzyme.frontend import cpu, cuda
 from numba_enzyme.frontend.cuda import DevicePrimal
-from numba_enzyme.llvm import dialect, nvvm, typed
+from numba_enzyme.llvm import dialect, nvvm, tape, typed
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints, without_signed_zero_sums
 from numba_enzyme.model.device_call import DeviceSpecialization
 from numba_enzyme.model.specialization import Specialization
@@ -113,26 +113,29 @@ def emit_device(specialization: DeviceSpecialization) -> DeviceEmitted:
 
 def differentiate_device(emitted: DeviceEmitted) -> tuple[str, str]:
     """The module that `emitted` needs, before Enzyme and after it, under the names of libm."""
-    text = libdevice.prepared(typed.joined(_CUDA_HEAD, [typed.merged(_with_callees(emitted.core.module))]))
+    modules = [*_with_callees(emitted.core.module), typed.parts(tape.GROWTH)]
+    text = libdevice.prepared(typed.joined(_CUDA_HEAD, modules))
     specialization = emitted.specialization
     keep_ir.keep(specialization.name, emitted.symbol, "before", text)
     try:
         after = run.differentiate_typed(toolchain.find(), text, [emitted.symbol], fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
+    keep_ir.keep(specialization.name, emitted.symbol, "after", after)
     return text, without_signed_zero_sums(without_signed_zero_adjoints(after))
 
 
 def finish_device(emitted: DeviceEmitted, after: str) -> str:
     """What Enzyme left, with everything that was hidden from it or asked for by it; still under the names of libm."""
-    return libdevice.resolved(after)
+    specialization = emitted.specialization
+    text = tape.in_local_memory(after, emitted.symbol, f"{specialization.name} of {specialization.function}", specialization.tape_bytes)
+    return libdevice.resolved(text)
 
 
 def build_device(emitted: DeviceEmitted, cc: tuple[int, int]) -> bytes:
     """LTO IR of a derivative for one compute capability."""
     specialization = emitted.specialization
     _, after = differentiate_device(emitted)
-    keep_ir.keep(specialization.name, emitted.symbol, "after", after)
     finished = nvvm.rewritten(libdevice.to_libdevice(finish_device(emitted, after)))
     keep_ir.keep(specialization.name, emitted.symbol, "nvvm", finished)
     return backend_cuda.ltoir(finished, cc, fastmath=specialization.fastmath)
