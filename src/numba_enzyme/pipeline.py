@@ -136,7 +136,8 @@ def build_device(emitted: DeviceEmitted, cc: tuple[int, int]) -> bytes:
     """LTO IR of a derivative for one compute capability."""
     specialization = emitted.specialization
     _, after = differentiate_device(emitted)
-    finished = nvvm.rewritten(libdevice.to_libdevice(finish_device(emitted, after)))
+    fast = libdevice.is_fast(typed.joined("", _with_callees(emitted.core.module)))
+    finished = nvvm.rewritten(libdevice.to_libdevice(finish_device(emitted, after), fast=fast))
     keep_ir.keep(specialization.name, emitted.symbol, "nvvm", finished)
     return backend_cuda.ltoir(finished, cc, fastmath=specialization.fastmath)
 
