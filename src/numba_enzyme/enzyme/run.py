@@ -1,25 +1,79 @@
-"""The only place that starts a process."""
+"""The one place that starts a process: the vendored `opt` with the Enzyme plugin.
+
+Enzyme asserts or aborts on some input. In a process of its own that is an error message; in the user's it would be the end of it.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
-from typing import TYPE_CHECKING
 
-from numba_enzyme.errors import ToolchainError
+from numba_enzyme.enzyme.toolchain import Toolchain
+from numba_enzyme.errors import ArgumentError, DifferentiationError, ToolchainError
 
-if TYPE_CHECKING:
-    from numba_enzyme.enzyme.toolchain import Toolchain
+DEFAULT_TIMEOUT = 600.0
 
-_TIME_LIMIT = 60.0
+# Registrations (custom rules, allocators) are read by `preserve-nvvm`. Inlining everything and simplifying first is what makes the code
+# that Enzyme writes fast, and differentiable at all; simplifying afterwards is left to Numba, whose optimiser is newer.
+_PASSES = "preserve-nvvm,always-inline,default<O2>,enzyme,internalize,globaldce"
+
+_OPTIONS = (
+    # Vectorising is Numba's business: done before it, it stands in the way of loops around the derivative.
+    "-vectorize-slp=false",
+    "-vectorize-loops=false",
+    # A guarded expression must not be computed where its guard is false: its derivative there may be 0 * inf.
+    "-two-entry-phi-node-folding-threshold=0",
+    "-phi-node-folding-threshold=0",
+    "-speculate-one-expensive-inst=0",
+)
+
+
+def timeout() -> float:
+    """Seconds that one run may take."""
+    text = os.environ.get("NUMBA_ENZYME_TIMEOUT", "")
+    try:
+        seconds = float(text) if text else DEFAULT_TIMEOUT
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise ArgumentError(f"NUMBA_ENZYME_TIMEOUT={text!r} is not a number of seconds")
+    return seconds
+
+
+def differentiate(toolchain: Toolchain, ir: str, keep: str, fastmath: bool) -> bytes:
+    """LLVM 15 bitcode of `ir` with its markers replaced by sweeps and only the symbol `keep` visible.
+
+    Raises `DifferentiationError` with what Enzyme said, and `ToolchainError` if `opt` does not run at all.
+    """
+    command = [
+        str(toolchain.opt),
+        f"-load-pass-plugin={toolchain.plugin}",
+        "-opaque-pointers",
+        f"-passes={_PASSES}",
+        f"-internalize-public-api-list={keep}",
+        f"-enzyme-fast-math={int(fastmath)}",
+        *_OPTIONS,
+        "-",
+        "-o",
+        "-",
+    ]
+    done = _run(command, ir.encode())
+    if done.returncode != 0:
+        raise DifferentiationError(done.stderr.decode(errors="replace"))
+    return done.stdout
 
 
 def opt_version(toolchain: Toolchain) -> str:
-    """What `opt --version` says of LLVM."""
-    command = [str(toolchain.opt), "--version"]
+    """What `opt --version` prints."""
+    return _run([str(toolchain.opt), "--version"], b"").stdout.decode(errors="replace")
+
+
+def _run(command: list[str], stdin: bytes) -> subprocess.CompletedProcess[bytes]:
+    limit = timeout()
     try:
-        run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env={}, timeout=_TIME_LIMIT, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(f"{toolchain.opt} does not run: {error}") from error
-    if run.returncode != 0:
-        raise ToolchainError(f"{toolchain.opt} ended with {run.returncode}: {run.stderr.strip()}")
-    return next((line.strip() for line in run.stdout.splitlines() if "version" in line), run.stdout.strip())
+        # A closed environment: nothing that the user's shell sets may change what comes out.
+        return subprocess.run(command, input=stdin, capture_output=True, env={"LC_ALL": "C"}, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        raise DifferentiationError(f"opt was stopped after {limit:g} seconds; NUMBA_ENZYME_TIMEOUT sets the limit") from None
+    except OSError as error:
+        raise ToolchainError(f"{command[0]} does not run here: {error}. `python -m numba_enzyme doctor` says more") from error

@@ -1,0 +1,98 @@
+"""Ready-made code as Numba compile results, for the primal target and for the CPU.
+
+Checked on Numba 0.62 to 0.68.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as ll
+from llvmlite import ir
+from numba.core import funcdesc, itanium_mangler, typing
+from numba.core.compiler import CompileResult, compile_result
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.environment import Environment
+from numba.core.registry import cpu_target
+
+from numba_enzyme.adapters import primal_target
+
+PACKAGE = "numba_enzyme"
+
+
+def describe(name: str, tag: str, argnames: tuple[str, ...], argtypes: tuple[Any, ...], restype: Any) -> funcdesc.FunctionDescriptor:
+    """Numba's description of a compiled function whose symbol is unique through `tag`."""
+
+    def mangle(qualified: str, types: Any, **_: Any) -> str:
+        return str(itanium_mangler.mangle(qualified, types, abi_tags=(tag,)))
+
+    return funcdesc.FunctionDescriptor(
+        native=True,
+        modname=PACKAGE,
+        qualname=name,
+        unique_name=f"{name}_{tag}",
+        doc="",
+        typemap=None,
+        restype=restype,
+        calltypes=None,
+        args=argnames,
+        kws=(),
+        mangler=mangle,
+        argtypes=argtypes,
+    )
+
+
+def primal_context() -> Any:
+    """The target context in which entry points are emitted."""
+    context = primal_target.descriptor.target_context
+    context.refresh()
+    return context
+
+
+def primal_result(module: ir.Module, fndesc: funcdesc.FunctionDescriptor, callee: CompileResult) -> CompileResult:
+    """An emitted entry point over the call tree of `callee`, to be called from code of the primal target."""
+    context = primal_context()
+    library = context.codegen().create_library(fndesc.unique_name)
+    library.add_linking_library(callee.library)
+    library.add_ir_module(module)
+    with global_compiler_lock:
+        library.finalize()
+    return _result(context, primal_target.descriptor.typing_context, library, fndesc, None)
+
+
+def host_result(module: ll.ModuleRef, fndesc: funcdesc.FunctionDescriptor) -> CompileResult:
+    """A finished module as a function of Numba's CPU target: callable from Python and linked into what calls it."""
+    context = cpu_target.target_context
+    context.refresh()
+    library = context.codegen().create_library(fndesc.unique_name)
+    # Other functions are compiled into object code that is kept (cache=True), and this library's code with them.
+    library.enable_object_caching()
+    module.verify()
+    for function in module.functions:
+        if not function.is_declaration and b"noinline" not in b" ".join(function.attributes):
+            function.add_function_attribute("alwaysinline")
+    library._final_module.link_in(module)
+    environment = Environment.from_fndesc(fndesc)
+    context.create_cpython_wrapper(library, fndesc, environment, None)
+    return _result(context, cpu_target.typing_context, library, fndesc, environment)
+
+
+def _result(context: Any, typing_context: Any, library: Any, fndesc: funcdesc.FunctionDescriptor, environment: Any) -> CompileResult:
+    entry_point = context.get_executable(library, fndesc, environment)
+    context.insert_user_function(entry_point, fndesc, [library])
+    return compile_result(
+        typing_context=typing_context,
+        target_context=context,
+        entry_point=entry_point,
+        typing_error=None,
+        type_annotation=None,
+        signature=typing.signature(fndesc.restype, *fndesc.argtypes),
+        objectmode=False,
+        lifted=(),
+        fndesc=fndesc,
+        library=library,
+        call_helper=None,
+        environment=environment,
+        metadata={},
+        reload_init=[],
+    )

@@ -1,0 +1,48 @@
+"""Numba types as trees of floats, and back.
+
+Checked on Numba 0.62 to 0.68.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import types
+
+from numba_enzyme.model.tree import Leaf, Node, Tree
+
+_FLOATS = {"float32": types.float32, "float64": types.float64}
+
+
+def promoted(numba_type: Any) -> Any:
+    """The type at which an argument of type `numba_type` is differentiated: integers, within tuples too, become float64."""
+    plain = types.unliteral(numba_type)
+    if isinstance(plain, types.Integer):
+        return types.float64
+    if isinstance(plain, types.BaseTuple):
+        return from_children([promoted(element) for element in plain.types], plain)
+    return plain
+
+
+def to_tree(numba_type: Any) -> Tree | None:
+    """The tree of a float or of a tuple of them; None for a type that has no derivative."""
+    if isinstance(numba_type, types.Float) and numba_type.name in _FLOATS:
+        return Leaf(numba_type.name)
+    if isinstance(numba_type, types.BaseTuple):
+        children = [to_tree(element) for element in numba_type.types]
+        if any(child is None for child in children):
+            return None
+        return Node(tuple(child for child in children if child is not None), getattr(numba_type, "instance_class", None))
+    return None
+
+
+def from_tree(tree: Tree) -> Any:
+    """The Numba type of values shaped like `tree`."""
+    if isinstance(tree, Leaf):
+        return _FLOATS[tree.dtype]
+    return types.BaseTuple.from_types([from_tree(child) for child in tree.children], tree.named or tuple)
+
+
+def from_children(children: list[Any], like: Any) -> Any:
+    """The tuple type with these element types that is named if `like` is."""
+    return types.BaseTuple.from_types(children, getattr(like, "instance_class", None) or tuple)

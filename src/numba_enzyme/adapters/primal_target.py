@@ -1,0 +1,252 @@
+"""A Numba target that stops before optimisation.
+
+Enzyme wants the whole call tree of a function in one module, as the front end left it. Numba's CPU target optimises every function by
+itself as soon as it is compiled, and no option stops it. This target is the CPU's with a code library that neither optimises nor runs
+anything. Every function that is called, implementations of Numba's own overloads included, is compiled again for it.
+
+Checked on Numba 0.62 to 0.68.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import llvmlite.binding as ll
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, codegen, cpu, fastmathpass, types, typing
+from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUTargetOptions
+from numba.core.descriptors import TargetDescriptor
+from numba.core.dispatcher import Dispatcher
+from numba.core.registry import CPUDispatcher
+from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
+
+from numba_enzyme.adapters.fingerprint import Unfingerprintable, fingerprint
+
+NAME = "numba_enzyme_primal"
+TWIN = "__numba_enzyme_twin__"
+
+# What of a dispatcher's options is about its meaning, and so must hold for its primal too; the others are about how it is run.
+_MEANING = ("boundscheck", "error_model", "fastmath", "inline", "forceinline", "no_cfunc_wrapper", "no_cpython_wrapper", "debug")
+_UNRESOLVED = ".numba.unresolved$"
+
+_definitions: weakref.WeakValueDictionary[str, PrimalLibrary] = weakref.WeakValueDictionary()
+
+
+class PrimalTarget(CPU):  # type: ignore[misc]
+    """The name of the target in Numba's hierarchy: everything registered for the CPU holds for it."""
+
+
+class PrimalLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Collects modules and links them; optimises nothing, runs nothing."""
+
+    def add_llvm_module(self, module: ll.ModuleRef) -> None:
+        module.data_layout = self._codegen._data_layout
+        for function in module.functions:
+            if not function.is_declaration:
+                _definitions[function.name] = self
+        self._final_module.link_in(module)
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _verify_declare_only_symbols(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+
+class PrimalCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
+    _library_class = PrimalLibrary
+
+
+class PrimalTyping(typing.Context):  # type: ignore[misc]
+    def resolve_value_type(self, val: Any) -> Any:
+        return _twin_type(super().resolve_value_type(val))
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        return super().resolve_function_type(_twin_type(func), args, kws)
+
+
+class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
+    def init(self) -> None:
+        super().init()
+        self._internal_codegen = PrimalCodegen(NAME)
+
+    def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
+        return super().get_function(_twin_type(fn), sig, _firstcall)
+
+    def get_ufunc_info(self, ufunc_key: Any) -> Any:
+        # Numba's cube root tests for NaN under fast-math flags, which Enzyme takes at their word: it would come out as NaN.
+        return _CBRT if ufunc_key is np.cbrt else super().get_ufunc_info(ufunc_key)
+
+    def get_executable(self, library: Any, fndesc: Any, env: Any) -> Callable[..., Any]:
+        # Numba keys what it knows of a function by its entry point. Nothing is run here, but the key must be the function's own.
+        return [].append
+
+    def create_cpython_wrapper(self, library: Any, fndesc: Any, env: Any, call_helper: Any, release_gil: bool = False) -> None:
+        pass
+
+    def create_cfunc_wrapper(self, library: Any, fndesc: Any, env: Any, call_helper: Any) -> None:
+        pass
+
+    def post_lowering(self, mod: Any, library: Any) -> None:
+        # The CPU target links Numba's memory runtime here. It stays declared: Enzyme is given a runtime that it understands.
+        if self.fastmath:
+            fastmathpass.rewrite_module(mod, self.fastmath)
+
+
+def _cbrt(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    (argument,) = args
+    symbol = "cbrtf" if sig.return_type == types.float32 else "cbrt"
+    callee = cgutils.get_or_insert_function(builder.module, ir.FunctionType(argument.type, [argument.type]), symbol)
+    return builder.call(callee, args)
+
+
+_CBRT = {"f->f": _cbrt, "d->d": _cbrt}
+
+
+class PrimalDescriptor(TargetDescriptor):  # type: ignore[misc]
+    options = CPUTargetOptions
+
+    @functools.cached_property
+    def typing_context(self) -> PrimalTyping:
+        return PrimalTyping()
+
+    @functools.cached_property
+    def target_context(self) -> PrimalContext:
+        return PrimalContext(self.typing_context, NAME)
+
+
+descriptor = PrimalDescriptor(NAME)
+
+
+class PrimalDispatcher(Dispatcher):  # type: ignore[misc]
+    """Compiles a Python function for the primal target."""
+
+    targetdescr = descriptor
+
+    def add_overload(self, cres: CompileResult) -> None:
+        # Numba's finalizer of a dispatcher holds its results. Their annotation holds the function, and that what was derived of it: they
+        # would keep one another alive.
+        super().add_overload(cres._replace(type_annotation=None))
+
+
+def _primal_jit(*args: Any, **options: Any) -> Any:
+    """What Numba uses as `jit` for the functions that implement its overloads."""
+
+    def wrap(function: Any) -> PrimalDispatcher:
+        return PrimalDispatcher(function, targetoptions=_meaning(options))
+
+    return wrap(args[0]) if args and callable(args[0]) else wrap
+
+
+def _meaning(options: dict[str, Any]) -> dict[str, Any]:
+    return {"nopython": True, **{name: options[name] for name in _MEANING if name in options}}
+
+
+target_registry[NAME] = PrimalTarget
+dispatcher_registry[PrimalTarget] = PrimalDispatcher
+jit_registry[PrimalTarget] = _primal_jit
+
+
+def twin(dispatcher: Dispatcher) -> PrimalDispatcher:
+    """The same function for the primal target, with what its options say about its meaning.
+
+    A twin is kept with its dispatcher for as long as the function means the same: a global that is bound anew makes a new twin. Within one
+    compilation a function has one twin, whatever happens to its globals meanwhile.
+    """
+    if isinstance(dispatcher, PrimalDispatcher):
+        return dispatcher
+    key = id(dispatcher)
+    if key not in _session:
+        _session[key] = _kept_twin(dispatcher)
+    return _session[key]
+
+
+_session: dict[int, PrimalDispatcher] = {}
+
+
+def _kept_twin(dispatcher: Dispatcher) -> PrimalDispatcher:
+    meaning = meaning_of(dispatcher)
+    kept = getattr(dispatcher, TWIN, None)
+    # functools.wraps copies attributes from one function to another, so a twin is believed only if it says whose it is.
+    if kept is not None and kept[0]() is dispatcher and kept[1] == meaning:
+        return kept[2]  # type: ignore[no-any-return]
+    made = dispatcher.primal_twin() if hasattr(dispatcher, "primal_twin") else _compiled_twin(dispatcher)
+    setattr(dispatcher, TWIN, (weakref.ref(dispatcher), meaning, made))
+    return made
+
+
+def meaning_of(function: Any) -> str | None:
+    """The fingerprint of `function`; None if it has none, and then it is taken to mean the same for as long as it lives."""
+    try:
+        return fingerprint(function)
+    except Unfingerprintable:
+        return None
+
+
+def _compiled_twin(dispatcher: Dispatcher) -> PrimalDispatcher:
+    return PrimalDispatcher(dispatcher.py_func, locals=dispatcher.locals, targetoptions=_meaning(dispatcher.targetoptions))
+
+
+def _twin_type(fn: Any) -> Any:
+    if isinstance(fn, types.Dispatcher) and isinstance(fn.dispatcher, CPUDispatcher):
+        return types.Dispatcher(twin(fn.dispatcher))
+    return fn
+
+
+def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...]) -> CompileResult:
+    """Compiles `dispatcher` and all it calls, unoptimised; the result's library holds the whole call tree in one module."""
+    with global_compiler_lock, _one_session(), target_override(NAME):
+        primal = twin(dispatcher)
+        primal.compile(argtypes)
+        return primal.overloads[argtypes]
+
+
+@contextmanager
+def _one_session() -> Iterator[None]:
+    """Compilations nest: an emitted entry point of an inner derivative compiles its own primal."""
+    outermost = not _session
+    try:
+        yield
+    finally:
+        if outermost:
+            _session.clear()
+
+
+def linked_module(library: PrimalLibrary) -> ll.ModuleRef:
+    """The module of `library` with everything that it calls."""
+    with global_compiler_lock:
+        library._ensure_finalized()
+        module = library._final_module
+        seen: set[str] = set()
+        while missing := _unresolved(module) - seen:
+            for name in missing:
+                seen.add(name)
+                _link_definition(module, name)
+        return module
+
+
+def _unresolved(module: ll.ModuleRef) -> set[str]:
+    """Functions that call each other reach one another through pointers, which Numba fills in when code is loaded."""
+    return {g.name[len(_UNRESOLVED) :] for g in module.global_variables if g.name.startswith(_UNRESOLVED)}
+
+
+def _link_definition(module: ll.ModuleRef, name: str) -> None:
+    if any(f.name == name and not f.is_declaration for f in module.functions):
+        return
+    owner = _definitions[name]
+    owner._ensure_finalized()
+    module.link_in(owner._final_module, preserve=True)

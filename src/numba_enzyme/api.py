@@ -1,0 +1,131 @@
+"""What a user may ask for.
+
+Each transform takes a function and gives a derivative: an ordinary Numba function with the same arguments, or with tuples of primals and
+seeds. The source of the names and of their meaning is JAX; the source of the mathematics is Enzyme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba_enzyme.dispatch import host
+from numba_enzyme.errors import SignatureError
+from numba_enzyme.model import transform as transforms
+from numba_enzyme.model.transform import Transform, normalize_argnums
+
+
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+    """The partial derivatives of a scalar function, by one reverse sweep.
+
+    `grad(f)(x, y)` is `(df/dx, df/dy)`: always a tuple, even of one. `argnums` picks parameters: an int gives that partial alone, a tuple
+    gives a tuple in its own order. The others are held constant and may be of any type that Numba takes. Each partial has the type of
+    its argument, integers are promoted to float64, and tuples of floats have tuples of partials.
+
+    Raises `SignatureError` if f's result is not one float or an argument has no derivative, `ArgumentError` for parameters that are not
+    there, `DifferentiationError` if Enzyme cannot differentiate f, and whatever f itself raises.
+
+    >>> from numba_enzyme import grad
+    >>> grad(lambda x, y: x * y * y)(2.0, 3.0)
+    (9.0, 12.0)
+    >>> grad(lambda x, y: x * y * y, argnums=1)(2.0, 3.0)
+    12.0
+    """
+    return _transformed(transforms.GRAD, f, argnums, options)
+
+
+def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+    """The value of a scalar function and its partials, `(f(*args), grad(f)(*args))`, from one sweep. Arguments and errors as `grad`.
+
+    >>> from numba_enzyme import value_and_grad
+    >>> value_and_grad(lambda x, y: x * y * y)(2.0, 3.0)
+    (18.0, (9.0, 12.0))
+    """
+    return _transformed(transforms.VALUE_AND_GRAD, f, argnums, options)
+
+
+def jvp(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+    """The directional derivative J v, by one forward sweep.
+
+    `jvp(f)(primals, tangents)`: `primals` is the tuple of all arguments of f, `tangents` has one entry for each differentiated one. The
+    result is shaped like f's result and has its types.
+
+    >>> from numba_enzyme import jvp
+    >>> jvp(lambda x, y: (x * y, x + y))((2.0, 3.0), (1.0, 0.0))
+    (3.0, 1.0)
+    """
+    return _transformed(transforms.JVP, f, argnums, options)
+
+
+def vjp(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+    """The weighted sum of partials w J, by one reverse sweep.
+
+    `vjp(f)(primals, cotangent)`: the cotangent is shaped like f's result, the partials come back as `grad`'s do.
+
+    >>> from numba_enzyme import vjp
+    >>> vjp(lambda x, y: (x * y, x + y))((2.0, 3.0), (1.0, 10.0))
+    (13.0, 12.0)
+    """
+    return _transformed(transforms.VJP, f, argnums, options)
+
+
+def jacfwd(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+    """All partials of all results by forward sweeps, several inputs at a time: for functions with few inputs.
+
+    `jacfwd(f)(*args)` is nested `[output][argument]`: a tuple of partials for each result, or the partials alone if f gives a scalar.
+
+    >>> from numba_enzyme import jacfwd
+    >>> jacfwd(lambda x, y: (x * y, x + y))(2.0, 3.0)
+    ((3.0, 2.0), (1.0, 1.0))
+    """
+    return _transformed(transforms.JACFWD, f, argnums, options)
+
+
+def jacrev(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+    """All partials of all results by one reverse sweep for each result: for functions with few results. Nested as `jacfwd`'s.
+
+    >>> from numba_enzyme import jacrev
+    >>> jacrev(lambda x, y: (x * y, x + y))(2.0, 3.0)
+    ((3.0, 2.0), (1.0, 1.0))
+    """
+    return _transformed(transforms.JACREV, f, argnums, options)
+
+
+def hessian(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+    """The second partial derivatives of a scalar function, `[i][j]`: forward sweeps over the reverse sweep of `grad`.
+
+    >>> from numba_enzyme import hessian
+    >>> hessian(lambda x, y: x * y * y)(2.0, 3.0)
+    ((0.0, 6.0), (6.0, 4.0))
+    """
+    return jacfwd(grad(f, argnums, **options), argnums)
+
+
+def hvp(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+    """The product of a scalar function's Hessian and a vector, `hvp(f)(primals, tangents)`, without the Hessian.
+
+    >>> from numba_enzyme import hvp
+    >>> hvp(lambda x, y: x * y * y)((2.0, 3.0), (1.0, 0.0))
+    (0.0, 6.0)
+    """
+    return jvp(grad(f, argnums, **options), argnums)
+
+
+def differentiable(f: Callable[..., Any]) -> Any:
+    """f as a Numba function that offers its derivatives as attributes, each built when it is first read.
+
+    >>> from numba_enzyme import differentiable
+    >>> @differentiable
+    ... def area(x, y):
+    ...     return x * y
+    >>> area(2.0, 3.0), area.grad(2.0, 3.0)
+    (6.0, (3.0, 2.0))
+    """
+    return host.Differentiable(f, {t.__name__: t for t in (grad, value_and_grad, jvp, vjp, jacfwd, jacrev, hessian, hvp)})
+
+
+def _transformed(transform: Transform, f: Callable[..., Any], argnums: Any, options: dict[str, Any]) -> Any:
+    for option in options:
+        where = "an option for CUDA device functions" if option in ("signature", "cc") else "no option of it"
+        raise SignatureError(f"{transform.name}: {option}= is {where}")
+    return host.derivative(transform, f, normalize_argnums(argnums))

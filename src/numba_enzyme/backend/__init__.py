@@ -1,0 +1,1 @@
+"""Back ends: from differentiated IR to something that links."""

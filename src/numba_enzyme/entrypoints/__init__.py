@@ -1,0 +1,1 @@
+"""Entry points: the emitted functions that call Enzyme."""

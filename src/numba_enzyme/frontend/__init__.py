@@ -1,0 +1,1 @@
+"""Front ends: from a Python function to its primal's IR."""

@@ -1,0 +1,21 @@
+"""Lowers functions of the CPU with the primal target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as ll
+from numba.core.compiler import CompileResult
+from numba.core.dispatcher import Dispatcher
+
+from numba_enzyme.adapters import primal_target
+
+
+def lower(dispatcher: Dispatcher, argtypes: tuple[Any, ...]) -> CompileResult:
+    """The call tree of `dispatcher` at `argtypes`, unoptimised."""
+    return primal_target.compile_primal(dispatcher, argtypes)
+
+
+def module_of(result: CompileResult) -> ll.ModuleRef:
+    """All that `result` calls, in one module, to change at will."""
+    return primal_target.linked_module(result.library).clone()

@@ -1,0 +1,1 @@
+"""A small view of LLVM modules, and the rewrites between LLVM versions."""

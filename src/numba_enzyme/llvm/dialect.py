@@ -1,0 +1,69 @@
+"""Text rewrites between LLVM versions: each a pure function, each with its own test.
+
+Numba prints the IR of its own LLVM (20 to 22); Enzyme reads LLVM 15's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import reduce
+
+Rewrite = Callable[[str], str]
+
+
+def captures_as_nocapture(ir: str) -> str:
+    """`captures(none)` came with LLVM 21 for what was `nocapture`."""
+    return ir.replace("captures(none)", "nocapture")
+
+
+def without_memory_effects(ir: str) -> str:
+    """`memory(...)` came with LLVM 16. LLVM infers it again; as `readonly` on a declaration it clashes with what LLVM 15 knows itself."""
+    return re.sub(r"\bmemory\([^)]*\) ?", "", ir)
+
+
+def without_declared_purity(ir: str) -> str:
+    """LLVM 15 knows libm's functions as `readnone`, and refuses a declaration that says `readonly`."""
+    return re.sub(r"^(declare [^\n]*?) ?\b(?:readonly|readnone)\b", r"\1", ir, flags=re.M)
+
+
+def without_new_attributes(ir: str) -> str:
+    """Attributes that LLVM 15 does not know and that only permit more optimisation."""
+    return re.sub(r"\b(?:nocreateundeforpoison|nofpclass\([^)]*\)|dead_on_unwind|range\([^)]*\)) ?", "", ir)
+
+
+def without_empty_groups(ir: str) -> str:
+    """LLVM refuses an attribute group that other rewrites have emptied; a string attribute fills it and means nothing."""
+    return re.sub(r"^(attributes #\d+ = \{)\s*\}$", r'\1 "empty" }', ir, flags=re.M)
+
+
+def inlined_everywhere(ir: str) -> str:
+    """Marks each defined function `alwaysinline`: Enzyme is exact about what it sees in one function and vague across calls."""
+    without = re.sub(r"\b(?:noinline|alwaysinline|optnone) ?", "", ir)
+    return re.sub(r"^(define [^\n]*\)[^\n{]*?)( ?(?:personality [^\n{]*)?\{)$", r"\1 alwaysinline\2", without, flags=re.M)
+
+
+def resolved_pointers(ir: str) -> str:
+    """Numba's late-bound pointers between functions that call each other, bound."""
+    return re.sub(
+        r'^@"?\.numba\.unresolved\$([^ "]*)"? = [^\n]*$',
+        r'@".numba.unresolved$\1" = internal constant ptr @"\1"',
+        ir,
+        flags=re.M,
+    )
+
+
+TO_LLVM_15: tuple[Rewrite, ...] = (
+    captures_as_nocapture,
+    without_memory_effects,
+    without_declared_purity,
+    without_new_attributes,
+    inlined_everywhere,
+    without_empty_groups,
+    resolved_pointers,
+)
+
+
+def rewritten(ir: str, rewrites: Iterable[Rewrite] = TO_LLVM_15) -> str:
+    """`ir` after each rewrite in turn."""
+    return reduce(lambda text, rewrite: rewrite(text), rewrites, ir)

@@ -1,0 +1,1 @@
+"""Pure values that describe a derivative: no llvmlite, no Numba, no processes."""

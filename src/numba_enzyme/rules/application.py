@@ -1,0 +1,106 @@
+"""Adds to a module the rules for what it calls."""
+
+from __future__ import annotations
+
+import functools
+import re
+from importlib import resources
+from typing import Any
+
+import llvmlite.binding as ll
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from numba_enzyme.adapters import host_target, primal_target
+from numba_enzyme.rules.special import FUNCTIONS
+
+_DEFINITIONS = ("memory.ll", "special.ll")
+
+# What Enzyme is to take as constant: what `print` calls, since nothing comes back from it, and our own hidden functions. Functions that
+# bring a value back from Python are not among them: Enzyme refuses those.
+_INACTIVE = (
+    "numba_enzyme_(?:constant|gamma|lgamma|stepf?|nextafterf?|frexpf?)",
+    "numba_gil_ensure",
+    "numba_gil_release",
+    "PyBool_FromLong",
+    "PyErr_Clear",
+    "PyErr_WriteUnraisable",
+    "PyFloat_FromDouble",
+    "PyLong_FromLongLong",
+    "PyLong_FromUnsignedLongLong",
+    "PyObject_Str",
+    "PySys_FormatStdout",
+    "PySys_WriteStdout",
+    "PyUnicode_AsUTF8",
+    "PyUnicode_AsUTF8AndSize",
+    "PyUnicode_FromString",
+    "PyUnicode_FromStringAndSize",
+    "Py_DecRef",
+    "Py_IncRef",
+)
+
+
+def apply(module: ll.ModuleRef) -> None:
+    """Defines in `module` what Enzyme does not know and what can be said in other terms."""
+    for file in _DEFINITIONS:
+        if _undefined(module) & _defined(file):
+            module.link_in(_parsed(file), preserve=True)
+    for symbol in _undefined(module) & FUNCTIONS.keys():
+        definition, library = _from_python(symbol)
+        module.link_in(primal_target.linked_module(library), preserve=True)
+        module.link_in(ll.parse_assembly(str(definition)))
+
+
+def marked_inactive(ir: str) -> str:
+    """`ir` with the declarations marked that Enzyme is to take as constant."""
+    return re.sub(rf"^(declare [^\n]*@(?:{'|'.join(_INACTIVE)})\([^\n]*\))[^\n]*$", r'\1 "enzyme_inactive" nofree nounwind', ir, flags=re.M)
+
+
+def resolve(module: ll.ModuleRef) -> None:
+    """Gives the names that were hidden from Enzyme their meaning."""
+    if not _undefined(module) & _defined("resolved.ll"):
+        return
+    definitions = _parsed("resolved.ll")
+    for function in definitions.functions:
+        if not function.is_declaration:
+            # Every derivative brings its own; linked into one caller they must not clash.
+            function.linkage = "linkonce_odr"
+    module.link_in(definitions, preserve=True)
+
+
+def _from_python(symbol: str) -> tuple[ir.Module, Any]:
+    """A module that defines `symbol` by the Python function for it, and the library of that function."""
+    compiled = primal_target.compile_primal(_dispatcher(symbol), (types.float64,))
+    module = ir.Module(symbol)
+    function = ir.Function(module, ir.FunctionType(ir.DoubleType(), [ir.DoubleType()]), symbol)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    signature, convention = compiled.signature, host_target.primal_context().call_conv
+    declared = convention.get_function_type(signature.return_type, signature.args)
+    callee = cgutils.get_or_insert_function(module, declared, compiled.fndesc.llvm_func_name)
+    # The status is left aside: these functions raise nothing.
+    _, value = convention.call_function(builder, callee, signature.return_type, signature.args, function.args)
+    builder.ret(value)
+    return module, compiled.library
+
+
+@functools.cache
+def _dispatcher(symbol: str) -> primal_target.PrimalDispatcher:
+    return primal_target.PrimalDispatcher(FUNCTIONS[symbol], targetoptions={"nopython": True, "error_model": "numpy"})
+
+
+def _undefined(module: ll.ModuleRef) -> set[str]:
+    return {function.name for function in module.functions if function.is_declaration}
+
+
+@functools.cache
+def _defined(file: str) -> frozenset[str]:
+    return frozenset(function.name for function in _parsed(file).functions if not function.is_declaration)
+
+
+def _parsed(file: str) -> ll.ModuleRef:
+    return ll.parse_assembly(_text(file))
+
+
+@functools.cache
+def _text(file: str) -> str:
+    return resources.files(__package__).joinpath(file).read_text()

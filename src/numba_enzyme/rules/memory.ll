@@ -1,0 +1,126 @@
+; Numba's memory runtime, as much of it as Enzyme has to see through. A block is a header of 64 bytes, which starts with the reference
+; count, and the data behind it: the layout that Numba's own runtime has.
+;
+; The allocator is not malloc and its result is not noalias. Where buffers are swapped in a loop, Enzyme would take noalias to hold between
+; iterations and give wrong gradients without a word. The registration below tells it that memory from here is fresh and how to free it.
+
+@numba_enzyme.frees = private constant [3 x i8] c"-1\00"
+@__enzyme_allocation_like_numba_enzyme = global [4 x ptr] [ptr @numba_enzyme_alloc, ptr null, ptr @numba_enzyme.frees, ptr @free]
+
+declare ptr @numba_enzyme_alloc(i64)
+declare void @free(ptr)
+
+define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
+  %total = add i64 %size, 64
+  %block = call ptr @numba_enzyme_alloc(i64 %total)
+  store i64 1, ptr %block, !tbaa !3
+  ret ptr %block
+}
+
+define ptr @NRT_MemInfo_alloc(i64 %size) {
+  %block = call ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 16)
+  ret ptr %block
+}
+
+define ptr @NRT_MemInfo_data_fast(ptr %block) {
+  %data = getelementptr inbounds i8, ptr %block, i64 64
+  ret ptr %data
+}
+
+define ptr @NRT_Allocate(i64 %size) {
+  %memory = call ptr @numba_enzyme_alloc(i64 %size)
+  ret ptr %memory
+}
+
+define void @NRT_Free(ptr %memory) {
+  call void @free(ptr %memory)
+  ret void
+}
+
+define void @NRT_incref(ptr %block) {
+  %absent = icmp eq ptr %block, null
+  br i1 %absent, label %done, label %count
+
+count:
+  %old = load i64, ptr %block, !tbaa !3
+  %new = add i64 %old, 1
+  store i64 %new, ptr %block, !tbaa !3
+  br label %done
+
+done:
+  ret void
+}
+
+define void @NRT_decref(ptr %block) {
+  %absent = icmp eq ptr %block, null
+  br i1 %absent, label %done, label %count
+
+count:
+  %old = load i64, ptr %block, !tbaa !3
+  %new = sub i64 %old, 1
+  store i64 %new, ptr %block, !tbaa !3
+  %dead = icmp eq i64 %new, 0
+  br i1 %dead, label %release, label %done
+
+release:
+  call void @free(ptr %block)
+  br label %done
+
+done:
+  ret void
+}
+
+; Whether an array can take a new shape without a copy: here, whether it is contiguous. Its strides are then those of the new shape.
+; Arguments: dimensions, shape and strides of the old array, the same of the new one, size of an item, and whether the order is F.
+define i32 @numba_attempt_nocopy_reshape(i64 %nd, ptr %dims, ptr %strides, i64 %newnd, ptr %newdims, ptr %newstrides, i64 %itemsize, i32 %f) {
+  %forder = icmp ne i32 %f, 0
+  br i1 %forder, label %no, label %check
+
+check:
+  %i = phi i64 [ %nd, %0 ], [ %axis, %fits ]
+  %expected = phi i64 [ %itemsize, %0 ], [ %next, %fits ]
+  %checked = icmp eq i64 %i, 0
+  br i1 %checked, label %fill, label %compare
+
+compare:
+  %axis = sub i64 %i, 1
+  %dimptr = getelementptr i64, ptr %dims, i64 %axis
+  %dim = load i64, ptr %dimptr, !tbaa !3
+  %strideptr = getelementptr i64, ptr %strides, i64 %axis
+  %stride = load i64, ptr %strideptr, !tbaa !3
+  %next = mul i64 %expected, %dim
+  %single = icmp eq i64 %dim, 1
+  %equal = icmp eq i64 %stride, %expected
+  %good = or i1 %single, %equal
+  br i1 %good, label %fits, label %no
+
+fits:
+  br label %check
+
+fill:
+  %k = phi i64 [ %newnd, %check ], [ %newaxis, %set ]
+  %step = phi i64 [ %itemsize, %check ], [ %newstep, %set ]
+  %filled = icmp eq i64 %k, 0
+  br i1 %filled, label %yes, label %set
+
+set:
+  %newaxis = sub i64 %k, 1
+  %newdimptr = getelementptr i64, ptr %newdims, i64 %newaxis
+  %newdim = load i64, ptr %newdimptr, !tbaa !3
+  %newstrideptr = getelementptr i64, ptr %newstrides, i64 %newaxis
+  store i64 %step, ptr %newstrideptr, !tbaa !3
+  %newstep = mul i64 %step, %newdim
+  br label %fill
+
+yes:
+  ret i32 1
+
+no:
+  ret i32 0
+}
+
+; Says that a reference count is an integer: to Enzyme's type analysis the memory of an array is otherwise all of one kind.
+!0 = !{!"numba_enzyme"}
+!1 = !{!"omnipotent char", !0, i64 0}
+!2 = !{!"long", !1, i64 0}
+!3 = !{!2, !2, i64 0}

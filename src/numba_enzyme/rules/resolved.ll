@@ -1,0 +1,62 @@
+; What the names that were hidden from Enzyme stand for. Linked when it is done.
+
+declare ptr @malloc(i64)
+declare double @numba_gamma(double)
+declare double @lgamma(double)
+
+define ptr @numba_enzyme_alloc(i64 %size) {
+  %memory = call ptr @malloc(i64 %size)
+  ret ptr %memory
+}
+
+define double @numba_enzyme_constant(double %x) {
+  ret double %x
+}
+
+define double @numba_enzyme_gamma(double %x) {
+  %y = call double @numba_gamma(double %x)
+  ret double %y
+}
+
+define double @numba_enzyme_lgamma(double %x) {
+  %y = call double @lgamma(double %x)
+  ret double %y
+}
+
+declare double @numba_nextafter(double, double)
+declare double @numba_frexp(double, ptr)
+
+define double @numba_enzyme_step(double %x, double %toward) {
+  %next = call double @numba_nextafter(double %x, double %toward)
+  %step = fsub double %next, %x
+  ret double %step
+}
+
+define double @numba_enzyme_nextafter(double %x, double %toward) {
+  %next = call double @numba_nextafter(double %x, double %toward)
+  ret double %next
+}
+
+define double @numba_enzyme_frexp(double %x, ptr %exponent) {
+  %mantissa = call double @numba_frexp(double %x, ptr %exponent)
+  ret double %mantissa
+}
+
+declare float @numba_nextafterf(float, float)
+declare float @numba_frexpf(float, ptr)
+
+define float @numba_enzyme_stepf(float %x, float %toward) {
+  %next = call float @numba_nextafterf(float %x, float %toward)
+  %step = fsub float %next, %x
+  ret float %step
+}
+
+define float @numba_enzyme_nextafterf(float %x, float %toward) {
+  %next = call float @numba_nextafterf(float %x, float %toward)
+  ret float %next
+}
+
+define float @numba_enzyme_frexpf(float %x, ptr %exponent) {
+  %mantissa = call float @numba_frexpf(float %x, ptr %exponent)
+  ret float %mantissa
+}
