@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numba_enzyme import _distribution, cachedir
 from numba_enzyme.enzyme import toolchain as toolchains
 from numba_enzyme.enzyme.run import opt_version
-from numba_enzyme.errors import ToolchainError
+from numba_enzyme.errors import NumbaEnzymeError, ToolchainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,10 +98,19 @@ def _toolchain() -> Iterator[Finding]:
     if toolchain.origin == "plugin-path":
         yield Finding("plugin", f"{toolchain.plugin}, named by {toolchains.PLUGIN_PATH}")
     yield from _floors(toolchain)
+    yield _opt(toolchain)
+
+
+def _opt(toolchain: Toolchain) -> Finding:
     try:
-        yield Finding("opt", opt_version(toolchain))
-    except ToolchainError as error:
-        yield Finding("opt", str(error), "failed")
+        said = opt_version(toolchain)
+    except NumbaEnzymeError as error:
+        return Finding("opt", str(error), "failed")
+    line = next((line.strip() for line in said.splitlines() if "LLVM version" in line), None)
+    # The dynamic loader's complaints go elsewhere; the findings on the system above say what it lacks.
+    return (
+        Finding("opt", line) if line else Finding("opt", f"{toolchain.opt} starts, but does not get as far as to say its version", "failed")
+    )
 
 
 def _floors(toolchain: Toolchain) -> Iterator[Finding]:
