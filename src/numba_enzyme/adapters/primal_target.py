@@ -24,6 +24,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 from numba.core.descriptors import TargetDescriptor
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
 
@@ -75,7 +76,13 @@ class PrimalTyping(typing.Context):  # type: ignore[misc]
     def resolve_value_type(self, val: Any) -> Any:
         return _twin_type(super().resolve_value_type(val))
 
+    range_takes_floats = True
+
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        if not self.range_takes_floats and isinstance(func, types.Function) and func.typing_key is range:
+            floats = [arg for arg in args if isinstance(arg, types.Float)]
+            if floats:
+                raise TypingError(f"range() was given {floats[0]}")
         return super().resolve_function_type(_twin_type(func), args, kws)
 
 
@@ -184,7 +191,7 @@ def _kept_twin(dispatcher: Dispatcher) -> PrimalDispatcher:
     # functools.wraps copies attributes from one function to another, so a twin is believed only if it says whose it is.
     if kept is not None and kept[0]() is dispatcher and kept[1] == meaning:
         return kept[2]  # type: ignore[no-any-return]
-    made = dispatcher.primal_twin() if hasattr(dispatcher, "primal_twin") else _compiled_twin(dispatcher)
+    made = _new_twin(dispatcher)
     setattr(dispatcher, TWIN, (weakref.ref(dispatcher), meaning, made))
     return made
 
@@ -197,7 +204,9 @@ def meaning_of(function: Any) -> str | None:
         return None
 
 
-def _compiled_twin(dispatcher: Dispatcher) -> PrimalDispatcher:
+def _new_twin(dispatcher: Dispatcher) -> PrimalDispatcher:
+    if hasattr(dispatcher, "primal_twin"):
+        return dispatcher.primal_twin()  # type: ignore[no-any-return]
     return PrimalDispatcher(dispatcher.py_func, locals=dispatcher.locals, targetoptions=_meaning(dispatcher.targetoptions))
 
 
@@ -213,6 +222,17 @@ def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...]) -> Compile
         primal = twin(dispatcher)
         primal.compile(argtypes)
         return primal.overloads[argtypes]
+
+
+def compile_promoted(dispatcher: Dispatcher, argtypes: tuple[Any, ...]) -> CompileResult:
+    """The same where integers have become floats: then `range` of a float, which Numba would cut off in silence, is refused."""
+    typing_context = descriptor.typing_context
+    with global_compiler_lock:
+        typing_context.range_takes_floats = False
+        try:
+            return compile_primal(_new_twin(dispatcher), argtypes)
+        finally:
+            typing_context.range_takes_floats = True
 
 
 @contextmanager

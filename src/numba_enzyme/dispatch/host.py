@@ -195,12 +195,10 @@ class Derivative(CPUDispatcher):  # type: ignore[misc]
         return made
 
     def _lower(self, given: tuple[Any, ...], primal_types: tuple[Any, ...]) -> CompileResult:
+        changed = [self.parameters[n].name for n in self.picked if _is_promoted(given[n])]
         try:
-            return pipeline.lower(self.primal, primal_types)
+            return pipeline.lower(self.primal, primal_types, promoted=bool(changed))
         except numba_errors.NumbaError as error:
-            changed = [
-                self.parameters[n].name for n in self.picked if not isinstance(given[n], types.Omitted) and promoted(given[n]) != given[n]
-            ]
             if not changed:
                 raise
             raise SignatureError(
@@ -302,6 +300,10 @@ def _result_tree(restype: Any, function: str) -> Tree:
     if tree is None or not leaves(tree):
         raise SignatureError(f"{function} gives {_said(restype)}, but only a float or a tuple of floats has a derivative")
     return tree
+
+
+def _is_promoted(given: Any) -> bool:
+    return not isinstance(given, types.Omitted) and promoted(given) != types.unliteral(given)
 
 
 def _fits(numba_type: Any, tree: Tree) -> bool:

@@ -11,9 +11,10 @@ from numba.core.dispatcher import Dispatcher
 from numba_enzyme.adapters import primal_target
 
 
-def lower(dispatcher: Dispatcher, argtypes: tuple[Any, ...]) -> CompileResult:
-    """The call tree of `dispatcher` at `argtypes`, unoptimised."""
-    return primal_target.compile_primal(dispatcher, argtypes)
+def lower(dispatcher: Dispatcher, argtypes: tuple[Any, ...], *, promoted: bool) -> CompileResult:
+    """The call tree of `dispatcher` at `argtypes`, unoptimised; `promoted` if integers of the call have become floats."""
+    compile_at = primal_target.compile_promoted if promoted else primal_target.compile_primal
+    return compile_at(dispatcher, argtypes)
 
 
 def module_of(result: CompileResult) -> ll.ModuleRef:
