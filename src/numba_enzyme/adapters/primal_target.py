@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import weakref
 from contextlib import contextmanager
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +26,10 @@ from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
 from numba.core.typing import signature
+from numba.experimental.jitclass.base import JitClassType
 
 from numba_enzyme.adapters.fingerprint import Unfingerprintable, fingerprint
+from numba_enzyme.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +81,20 @@ class PrimalCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
 
 class PrimalTyping(typing.Context):  # type: ignore[misc]
     def resolve_value_type(self, val: Any) -> Any:
-        return _twin_type(super().resolve_value_type(val))
+        if isinstance(val, JitClassType):
+            raise UnsupportedError(
+                f"the jitclass {val.__name__} cannot be differentiated through: its objects live in memory of Numba's own"
+            )
+        try:
+            found = super().resolve_value_type(val)
+        except ValueError:
+            # Numba has no type for a plain function. Here it means what it would if it were compiled with njit: itself, say.
+            if not isinstance(val, FunctionType):
+                raise
+            return types.Dispatcher(_plain_twin(val))
+        if isinstance(found, types.FunctionType):
+            raise UnsupportedError(f"it calls {val!r} through a pointer, and there is no telling what code that is: call an njit function")
+        return _twin_type(found)
 
     range_takes_floats = True
 
@@ -186,6 +202,10 @@ def twin(dispatcher: Dispatcher) -> PrimalDispatcher:
     return _session[key]
 
 
+def _plain_twin(function: FunctionType) -> PrimalDispatcher:
+    return _session.setdefault(id(function), PrimalDispatcher(function, targetoptions={"nopython": True}))
+
+
 _session: dict[int, PrimalDispatcher] = {}
 
 
@@ -224,6 +244,7 @@ def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: A
     """Compiles `dispatcher` and all it calls, unoptimised; the result's library holds the whole call tree in one module."""
     with global_compiler_lock, _one_session(), target_override(NAME):
         primal = twin(dispatcher)
+        _session.setdefault(id(primal.py_func), primal)
         primal.compile(argtypes if restype is None else signature(restype, *argtypes))
         return primal.overloads[argtypes]
 

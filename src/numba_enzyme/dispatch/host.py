@@ -19,7 +19,7 @@ from numba_enzyme.adapters.primal_target import PrimalDispatcher
 from numba_enzyme.dispatch.annotations import annotated_trees
 from numba_enzyme.dispatch.functions import check_function, kept
 from numba_enzyme.dispatch.signature import parameters, stub
-from numba_enzyme.errors import SignatureError
+from numba_enzyme.errors import SignatureError, UnsupportedError
 from numba_enzyme.model.layout import Layout, Parameter
 from numba_enzyme.model.specialization import Request, Specialization
 from numba_enzyme.model.transform import Call, pick
@@ -137,6 +137,11 @@ class Derivative(BuiltDispatcher):
     def _primal_type(self, position: int, given: Any) -> Any:
         plain = typeof(given.value) if isinstance(given, types.Omitted) else types.unliteral(given)
         name = self.parameters[position].name
+        if isinstance(plain, _OPAQUE):
+            raise UnsupportedError(
+                f"{self.__qualname__}: parameter {name!r} of {self.function_name} is {said(plain)}, whose "
+                "code cannot be seen. Pass the numbers it holds, or call an njit function by its name"
+            )
         if position not in self.picked:
             made = plain
         else:
@@ -145,7 +150,7 @@ class Derivative(BuiltDispatcher):
                 others = tuple(n for n in self.picked if n != position)
                 raise SignatureError(
                     f"{self.__qualname__}: parameter {name!r} of {self.function_name} is {said(plain)}, which has no derivative. "
-                    f"Differentiate by the others and hold it constant: argnums={others!r}"
+                    + (f"Differentiate by the others and hold it constant: argnums={others!r}" if others else "Use argnums to name others")
                 )
         if self.annotated is not None:
             fixed = from_tree(self.annotated[0][position])
@@ -159,6 +164,8 @@ class Derivative(BuiltDispatcher):
         restype = None if self.annotated is None else from_tree(self.annotated[1])
         try:
             return _pipeline().lower(self.primal, primal_types, restype, promoted=bool(changed))
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{self.function_name} cannot be differentiated: {error}") from None
         except numba_errors.NumbaError as error:
             if not changed:
                 raise
@@ -222,6 +229,10 @@ class Differentiable(AttributedDispatcher):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Differentiable, (self.primal, self._transforms)
+
+
+# Values whose code is not in the IR: objects of jitclasses, pointers to functions.
+_OPAQUE = (types.ClassInstanceType, types.FunctionType)
 
 
 def _pipeline() -> Any:

@@ -30,18 +30,25 @@ _CAUSES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 # Lines that come before, or instead of, the reason.
 _NOISE = ("warning:", "PLEASE submit", "Stack dump", "#", "0.", "1.", "2.")
 
-_KNOWN = {
-    "numba_gil_ensure": "Python objects (objmode or a Python call)",
-    "NRT_MemInfo_new_varsize_dtor": "a list or another container that grows",
-    "NRT_MemInfo_new_varsize": "a list or another container that grows",
-}
+_KNOWN = (
+    ("numba_gil_", "Python objects (objmode)"),
+    ("numba_unpickle", "Python objects (objmode)"),
+    ("Py", "Python objects (objmode)"),
+    ("NRT_MemInfo_new", "a list or another container that grows"),
+    ("numba_list", "a list"),
+    ("numba_dict", "a dictionary"),
+    ("numba_set", "a set"),
+    ("numba_get_np_random_state", "random numbers (np.random)"),
+    ("numba_get_py_random_state", "random numbers (random)"),
+)
 
 
 def readable(symbol: str) -> str:
     """A symbol as its author knows it: `_ZN8__main__4stepB2v1Ed` is `__main__.step`."""
     name = symbol.strip("@\"'")
-    if name in _KNOWN:
-        return _KNOWN[name]
+    for prefix, text in _KNOWN:
+        if name.startswith(prefix):
+            return text
     if not name.startswith("_ZN"):
         return name
     parts: list[str] = []
