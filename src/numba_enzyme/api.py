@@ -6,12 +6,16 @@ seeds. The source of the names and of their meaning is JAX; the source of the ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba_enzyme.errors import SignatureError
 from numba_enzyme.model import transform as transforms
-from numba_enzyme.model.transform import Transform, normalize_argnums
+from numba_enzyme.model.transform import normalize_argnums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numba_enzyme.model.transform import Transform
 
 
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:

@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as ll
 from llvmlite import ir
 
 from numba_enzyme.adapters import host_target
+from numba_enzyme.entrypoints import host
 from numba_enzyme.enzyme import keep_ir, run, toolchain
 from numba_enzyme.enzyme.diagnosis import explained
-from numba_enzyme.entrypoints import host
 from numba_enzyme.errors import DifferentiationError
 from numba_enzyme.frontend import cpu
 from numba_enzyme.llvm import dialect
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
-from numba_enzyme.model.specialization import Specialization
 from numba_enzyme.rules import application
+
+if TYPE_CHECKING:
+    from numba_enzyme.model.specialization import Specialization
 
 lower = cpu.lower
 
@@ -32,7 +34,12 @@ _serial = itertools.count()
 
 
 def emit(specialization: Specialization) -> Any:
-    """The entry point of `specialization` over its primal, not yet differentiated: code of the primal target."""
+    """The derivative as code of the primal target, not yet differentiated: what a function that is itself differentiated calls."""
+    return host_target.primal_result(*_emitted(specialization))
+
+
+def _emitted(specialization: Specialization) -> tuple[Any, Any]:
+    """The entry point of `specialization` over its primal: its library and description."""
     fndesc = _describe(specialization, f"primal{next(_serial)}")
     primal = specialization.primal
     module = ir.Module(fndesc.unique_name)
@@ -45,23 +52,23 @@ def emit(specialization: Specialization) -> Any:
             fndesc.llvm_func_name, specialization.argnames, specialization.argtypes, specialization.restype, specialization.defaults
         ),
     )
-    return host_target.primal_result(module, fndesc, primal)
+    return host_target.primal_library(module, fndesc, primal), fndesc
 
 
 def build(specialization: Specialization) -> Any:
     """The derivative that `specialization` describes, as a compiled function of Numba's CPU target."""
-    emitted = emit(specialization)
-    module = cpu.module_of(emitted)
+    library, emitted = _emitted(specialization)
+    module = cpu.module_of(library)
     application.apply(module)
     text = dialect.rewritten(application.marked_inactive(str(module)))
     tools = toolchain.find()
     digest = hashlib.sha256(f"{tools.fingerprint}\n{text}".encode()).hexdigest()[:24]
     fndesc = _describe(specialization, digest)
     # The symbol says what the code is: callers keep it in their own caches, where a number would come to mean another function.
-    text = text.replace(emitted.fndesc.llvm_func_name, fndesc.llvm_func_name)
+    text = text.replace(emitted.llvm_func_name, fndesc.llvm_func_name)
     keep_ir.keep(specialization.name, digest, "before", text)
     try:
-        bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, specialization.fastmath)
+        bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
     keep_ir.keep_bitcode(specialization.name, digest, "after", bitcode)

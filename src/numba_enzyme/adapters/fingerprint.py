@@ -11,14 +11,16 @@ import enum
 import functools
 import hashlib
 import struct
-from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Functions of these packages are known to Numba by name; their code is pinned by the versions.
 _NAMED_PACKAGES = frozenset({"numpy", "math", "cmath", "operator", "builtins", "numba", "_operator", "random"})

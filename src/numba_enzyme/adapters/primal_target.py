@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import llvmlite.binding as ll
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, codegen, cpu, fastmathpass, types, typing
-from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 from numba.core.descriptors import TargetDescriptor
@@ -27,8 +24,15 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
+from numba.core.typing import signature
 
 from numba_enzyme.adapters.fingerprint import Unfingerprintable, fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import llvmlite.binding as ll
+    from numba.core.compiler import CompileResult
 
 NAME = "numba_enzyme_primal"
 TWIN = "__numba_enzyme_twin__"
@@ -216,21 +220,21 @@ def _twin_type(fn: Any) -> Any:
     return fn
 
 
-def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...]) -> CompileResult:
+def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any = None) -> CompileResult:
     """Compiles `dispatcher` and all it calls, unoptimised; the result's library holds the whole call tree in one module."""
     with global_compiler_lock, _one_session(), target_override(NAME):
         primal = twin(dispatcher)
-        primal.compile(argtypes)
+        primal.compile(argtypes if restype is None else signature(restype, *argtypes))
         return primal.overloads[argtypes]
 
 
-def compile_promoted(dispatcher: Dispatcher, argtypes: tuple[Any, ...]) -> CompileResult:
+def compile_promoted(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any = None) -> CompileResult:
     """The same where integers have become floats: then `range` of a float, which Numba would cut off in silence, is refused."""
     typing_context = descriptor.typing_context
     with global_compiler_lock:
         typing_context.range_takes_floats = False
         try:
-            return compile_primal(_new_twin(dispatcher), argtypes)
+            return compile_primal(_new_twin(dispatcher), argtypes, restype)
         finally:
             typing_context.range_takes_floats = True
 

@@ -7,21 +7,25 @@ seeds the sweeps and puts what they give together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.callconv import excinfo_ptr_t
 
 from numba_enzyme.activity import Activity
+from numba_enzyme.adapters.host_target import return_if_raised
 from numba_enzyme.adapters.numba_types import from_tree
 from numba_enzyme.entrypoints import markers
 from numba_enzyme.entrypoints.markers import Slot
-from numba_enzyme.model.layout import Layout
 from numba_enzyme.model.transform import Call, Mode
-from numba_enzyme.model.tree import Leaf, Node, Tree, fold, leaves
+from numba_enzyme.model.tree import Leaf, fold, leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numba_enzyme.model.layout import Layout
+    from numba_enzyme.model.tree import Node, Tree
 
 # Wider sweeps share more of the primal's work between tangents, but their registers spill; measured in benchmarks/widths.py.
 MAX_WIDTH = 8
@@ -154,13 +158,13 @@ class _Emitter:
         if transform.jacobian:
             return self._jacobian_by_rows()
         if transform.call is Call.COTANGENT:
-            return self._partials(self._seeds(self.layout.result))
+            return self._partials(self._seeds())
         return self._grad()
 
     # What each transform seeds and returns.
 
     def _grad(self) -> ir.Value:
-        seeds = [_unit(leaf, True) for leaf in self.layout.outputs()]
+        seeds = [_unit(leaf, one=True) for leaf in self.layout.outputs()]
         if not self.layout.transform.with_value:
             return self._partials(seeds)
         out = self._outputs()
@@ -169,20 +173,20 @@ class _Emitter:
         return self.context.make_tuple(self.builder, self.call.restype, [value, partials])
 
     def _jvp(self) -> ir.Value:
-        by_input = dict(zip(self.layout.picked_inputs(), self._seeds(self.layout.tangents()), strict=True))
+        by_input = dict(zip(self.layout.picked_inputs(), self._seeds(), strict=True))
         (outputs,) = self._forward([[by_input[n] for n in range(len(by_input))]])
         return self._tree_value(self.layout.result, iter(outputs))
 
     def _jacobian_by_columns(self) -> ir.Value:
         inputs = self.layout.inputs()
-        units = [[_unit(leaf, k == n) for k, leaf in enumerate(inputs)] for n in range(len(inputs))]
+        units = [[_unit(leaf, one=k == n) for k, leaf in enumerate(inputs)] for n in range(len(inputs))]
         columns = [column for start in range(0, len(units), MAX_WIDTH) for column in self._forward(units[start : start + MAX_WIDTH])]
         rows = [[columns[n][m] for n in self.layout.picked_inputs()] for m in range(len(self.layout.outputs()))]
         return self._jacobian(rows)
 
     def _jacobian_by_rows(self) -> ir.Value:
         outputs = self.layout.outputs()
-        units = [[_unit(leaf, k == m) for k, leaf in enumerate(outputs)] for m in range(len(outputs))]
+        units = [[_unit(leaf, one=k == m) for k, leaf in enumerate(outputs)] for m in range(len(outputs))]
         rows = [self._picked(self._reverse(seeds)) for seeds in units]
         return self._jacobian(rows)
 
@@ -206,7 +210,8 @@ class _Emitter:
         slots += [Slot(Activity.OUT if active else Activity.CONST, value) for active, value in self._flat_arguments]
         partials = markers.reverse(self.builder, self.flat, slots)
         self._return_if_raised()
-        return partials
+        # Adjoints are free to come out as -0.0 (llvm/signed_zero.py), which nobody wants to read.
+        return [self.builder.fadd(partial, ir.Constant(partial.type, 0.0)) for partial in partials]
 
     def _forward(self, tangents: Sequence[Sequence[ir.Value]]) -> list[list[ir.Value]]:
         """One sweep that carries each of `tangents` (a value for each input); gives each one's outputs."""
@@ -220,12 +225,8 @@ class _Emitter:
         return [[self.builder.load(_field(self.builder, s, k)) for k in range(len(self.layout.outputs()))] for s in shadows]
 
     def _return_if_raised(self) -> None:
-        builder, convention = self.builder, self.context.call_conv
-        code = builder.load(_field(builder, self.status, 0))
-        excinfo = builder.bitcast(builder.load(_field(builder, self.status, 1)), excinfo_ptr_t)
-        status = convention._get_return_status(builder, code, excinfo)
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
+        code, excinfo = (self.builder.load(_field(self.builder, self.status, k)) for k in range(2))
+        return_if_raised(self.context, self.builder, code, excinfo)
 
     # Values.
 
@@ -244,8 +245,9 @@ class _Emitter:
             for flat in self.context.get_arg_packer((numba_type,)).as_arguments(self.builder, [value]):
                 yield parameter.tree is not None, flat
 
-    def _seeds(self, tree: Tree) -> list[ir.Value]:
-        """The floats of the call's second argument: tangents or a cotangent, shaped like `tree`."""
+    def _seeds(self) -> list[ir.Value]:
+        """The floats of the call's second argument: tangents or a cotangent."""
+        tree = self.layout.seeds()
         seed_type = from_tree(tree)
         value = convert(self.context, self.builder, self.arguments[1], self.call.argtypes[1], seed_type)
         return list(_unpack(self.builder, value, tree))
@@ -274,5 +276,5 @@ class _Emitter:
         return self.builder.fptrunc(value, wanted) if wanted == ir.FloatType() else self.builder.fpext(value, wanted)
 
 
-def _unit(leaf: Leaf, one: bool) -> ir.Constant:
+def _unit(leaf: Leaf, *, one: bool) -> ir.Constant:
     return ir.Constant(_FLOATS[leaf.dtype], 1.0 if one else 0.0)

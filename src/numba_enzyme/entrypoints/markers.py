@@ -6,12 +6,15 @@ when it replaces the call by the code of a sweep.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
 from numba_enzyme.activity import Activity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from numba_enzyme.errors import DifferentiationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _WAY_OUT = "Hold the arguments it depends on constant (argnums=...), or write that part with operations that have a derivative"
 
 _CAUSES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
-        r"No (?:reverse pass|augmented forward pass|forward mode derivative|forward derivative|create nofree[^\n]*?) (?:found )?(?:for|of) (\S+)",
+        (
+            r"No (?:reverse pass|augmented forward pass|forward mode derivative|forward derivative|create nofree[^\n]*?) "
+            r"(?:found )?(?:for|of) (\S+)"
+        ),
         lambda m: f"it uses {readable(m[1])}, which has no derivative",
     ),
     (r"Enzyme: Cannot deduce type of ([^\n]*)", lambda m: f"Enzyme cannot tell which memory holds floats, at `{m[1].strip()}`"),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import llvmlite.binding as ll
-from numba.core.compiler import CompileResult
-from numba.core.dispatcher import Dispatcher
+from typing import TYPE_CHECKING, Any
 
 from numba_enzyme.adapters import primal_target
 
+if TYPE_CHECKING:
+    import llvmlite.binding as ll
+    from numba.core.compiler import CompileResult
+    from numba.core.dispatcher import Dispatcher
 
-def lower(dispatcher: Dispatcher, argtypes: tuple[Any, ...], *, promoted: bool) -> CompileResult:
-    """The call tree of `dispatcher` at `argtypes`, unoptimised; `promoted` if integers of the call have become floats."""
+
+def lower(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any, *, promoted: bool) -> CompileResult:
+    """The call tree of `dispatcher` at `argtypes`, unoptimised.
+
+    `restype` is the type of its result where that is fixed; `promoted` says that integers of the call have become floats.
+    """
     compile_at = primal_target.compile_promoted if promoted else primal_target.compile_primal
-    return compile_at(dispatcher, argtypes)
+    return compile_at(dispatcher, argtypes, restype)
 
 
-def module_of(result: CompileResult) -> ll.ModuleRef:
-    """All that `result` calls, in one module, to change at will."""
-    return primal_target.linked_module(result.library).clone()
+def module_of(library: primal_target.PrimalLibrary) -> ll.ModuleRef:
+    """All that `library` calls, in one module, to change at will."""
+    return primal_target.linked_module(library).clone()

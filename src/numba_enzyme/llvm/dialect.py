@@ -6,8 +6,12 @@ Numba prints the IR of its own LLVM (20 to 22); Enzyme reads LLVM 15's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import reduce
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Rewrite = Callable[[str], str]
 
@@ -24,7 +28,7 @@ def without_memory_effects(ir: str) -> str:
 
 def without_declared_purity(ir: str) -> str:
     """LLVM 15 knows libm's functions as `readnone`, and refuses a declaration that says `readonly`."""
-    return re.sub(r"^(declare [^\n]*?) ?\b(?:readonly|readnone)\b", r"\1", ir, flags=re.M)
+    return re.sub(r"^(declare [^\n]*?) ?\b(?:readonly|readnone)\b", r"\1", ir, flags=re.MULTILINE)
 
 
 def without_new_attributes(ir: str) -> str:
@@ -34,13 +38,13 @@ def without_new_attributes(ir: str) -> str:
 
 def without_empty_groups(ir: str) -> str:
     """LLVM refuses an attribute group that other rewrites have emptied; a string attribute fills it and means nothing."""
-    return re.sub(r"^(attributes #\d+ = \{)\s*\}$", r'\1 "empty" }', ir, flags=re.M)
+    return re.sub(r"^(attributes #\d+ = \{)\s*\}$", r'\1 "empty" }', ir, flags=re.MULTILINE)
 
 
 def inlined_everywhere(ir: str) -> str:
     """Marks each defined function `alwaysinline`: Enzyme is exact about what it sees in one function and vague across calls."""
     without = re.sub(r"\b(?:noinline|alwaysinline|optnone) ?", "", ir)
-    return re.sub(r"^(define [^\n]*\)[^\n{]*?)( ?(?:personality [^\n{]*)?\{)$", r"\1 alwaysinline\2", without, flags=re.M)
+    return re.sub(r"^(define [^\n]*\)[^\n{]*?)( ?(?:personality [^\n{]*)?\{)$", r"\1 alwaysinline\2", without, flags=re.MULTILINE)
 
 
 def resolved_pointers(ir: str) -> str:
@@ -49,7 +53,7 @@ def resolved_pointers(ir: str) -> str:
         r'^@"?\.numba\.unresolved\$([^ "]*)"? = [^\n]*$',
         r'@".numba.unresolved$\1" = internal constant ptr @"\1"',
         ir,
-        flags=re.M,
+        flags=re.MULTILINE,
     )
 
 

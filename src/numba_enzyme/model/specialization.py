@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from numba_enzyme.model.layout import Layout
+if TYPE_CHECKING:
+    from numba_enzyme.model.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ _INACTIVE = (
     "Py_DecRef",
     "Py_IncRef",
 )
+_INACTIVE_DECLARATION = rf"^(declare [^\n]*@(?:{'|'.join(_INACTIVE)})\([^\n]*\))[^\n]*$"
 
 
 def apply(module: ll.ModuleRef) -> None:
@@ -53,7 +54,7 @@ def apply(module: ll.ModuleRef) -> None:
 
 def marked_inactive(ir: str) -> str:
     """`ir` with the declarations marked that Enzyme is to take as constant."""
-    return re.sub(rf"^(declare [^\n]*@(?:{'|'.join(_INACTIVE)})\([^\n]*\))[^\n]*$", r'\1 "enzyme_inactive" nofree nounwind', ir, flags=re.M)
+    return re.sub(_INACTIVE_DECLARATION, r'\1 "enzyme_inactive" nofree nounwind', ir, flags=re.MULTILINE)
 
 
 def resolve(module: ll.ModuleRef) -> None:
