@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numba_enzyme.dispatch import host
 from numba_enzyme.errors import SignatureError
 from numba_enzyme.model import transform as transforms
 from numba_enzyme.model.transform import normalize_argnums
@@ -124,18 +125,11 @@ def differentiable(f: Callable[..., Any]) -> Any:
     >>> area(2.0, 3.0), area.grad(2.0, 3.0)
     (6.0, (3.0, 2.0))
     """
-    return _host().Differentiable(f, {t.__name__: t for t in (grad, value_and_grad, jvp, vjp, jacfwd, jacrev, hessian, hvp)})
+    return host.Differentiable(f, {t.__name__: t for t in (grad, value_and_grad, jvp, vjp, jacfwd, jacrev, hessian, hvp)})
 
 
 def _transformed(transform: Transform, f: Callable[..., Any], argnums: Any, options: dict[str, Any]) -> Any:
     for option in options:
         where = "an option for CUDA device functions" if option in ("signature", "cc") else "no option of it"
         raise SignatureError(f"{transform.name}: {option}= is {where}")
-    return _host().derivative(transform, f, normalize_argnums(argnums))
-
-
-def _host() -> Any:
-    """Numba's compiler comes in when the first derivative is asked for: importing this package costs little beyond importing Numba."""
-    from numba_enzyme.dispatch import host  # noqa: PLC0415
-
-    return host
+    return host.derivative(transform, f, normalize_argnums(argnums))

@@ -2,19 +2,21 @@
 
     specialization -> primal IR -> entry points that call Enzyme -> one opt run -> finished code
 
+What was built before, in this process or another, does not come here (recall.py).
+
 A derivative that is itself differentiated goes through the first half only: its entry point, markers and all, is part of the primal of
 the outer derivative, and one run of Enzyme resolves both.
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as ll
 from llvmlite import ir
 
+from numba_enzyme import cache, recall
 from numba_enzyme.adapters import host_target
 from numba_enzyme.entrypoints import host
 from numba_enzyme.enzyme import keep_ir, run, toolchain
@@ -26,6 +28,7 @@ from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
 from numba_enzyme.rules import application
 
 if TYPE_CHECKING:
+    from numba_enzyme.enzyme.toolchain import Toolchain
     from numba_enzyme.model.specialization import Specialization
 
 lower = cpu.lower
@@ -55,24 +58,37 @@ def _emitted(specialization: Specialization) -> tuple[Any, Any]:
     return host_target.primal_library(module, fndesc, primal), fndesc
 
 
-def build(specialization: Specialization) -> Any:
-    """The derivative that `specialization` describes, as a compiled function of Numba's CPU target."""
+def build(specialization: Specialization, quick: str | None) -> Any:
+    """The derivative that `specialization` describes, as a compiled function of Numba's CPU target; kept on disk, also under `quick`."""
+    tools = toolchain.find()
     library, emitted = _emitted(specialization)
     module = cpu.module_of(library)
     application.apply(module)
     text = dialect.rewritten(application.marked_inactive(str(module)))
-    tools = toolchain.find()
-    digest = hashlib.sha256(f"{tools.fingerprint}\n{text}".encode()).hexdigest()[:24]
-    fndesc = _describe(specialization, digest)
+    key = recall.key("ir", f"{specialization.fastmath} {dialect.with_stable_names(text)}")
+    fndesc = _describe(specialization, recall.tag(key))
     # The symbol says what the code is: callers keep it in their own caches, where a number would come to mean another function.
     text = text.replace(emitted.llvm_func_name, fndesc.llvm_func_name)
-    keep_ir.keep(specialization.name, digest, "before", text)
+    if library.has_dynamic_globals:  # addresses of this process
+        return _differentiated(text, fndesc, specialization, tools)
+    with cache.lock(key):
+        code = cache.load(key)
+        result = host_target.loaded(code, fndesc) if code else _differentiated(text, fndesc, specialization, tools)
+        if code is None:
+            cache.store(key, host_target.saved(result))
+    if quick:
+        recall.remember(quick, key, specialization)
+    return result
+
+
+def _differentiated(text: str, fndesc: Any, specialization: Specialization, tools: Toolchain) -> Any:
+    keep_ir.keep(fndesc.unique_name, "before", text)
     try:
         bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
-    keep_ir.keep_bitcode(specialization.name, digest, "after", bitcode)
     finished = ll.parse_assembly(without_signed_zero_adjoints(str(ll.parse_bitcode(bitcode))))
+    keep_ir.keep(fndesc.unique_name, "after", str(finished))
     application.resolve(finished)
     return host_target.host_result(finished, fndesc)
 

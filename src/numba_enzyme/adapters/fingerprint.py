@@ -11,12 +11,14 @@ import enum
 import functools
 import hashlib
 import struct
+import sys
+from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
-from numba.core import types
+from numba.core import config, types
 from numba.core.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
@@ -36,6 +38,36 @@ def fingerprint(function: Any) -> str:
     walk = _Walk()
     walk.value(function)
     return walk.hash.hexdigest()
+
+
+def call_fingerprint(parts: tuple[Any, ...], argtypes: tuple[Any, ...]) -> str:
+    """The hash of a call: of the function that is called, taken apart, and of its argument types."""
+    walk = _Walk()
+    walk.items("parts", parts)
+    # Whatever else decides what Numba makes of the bytecode.
+    walk.put("settings", f"{sys.version} {config.BOUNDSCHECK} {config.DEBUGINFO_DEFAULT} {config.DISABLE_PERFORMANCE_WARNINGS}")
+    walk.items("argument types", tuple(_Argument(ty) for ty in argtypes))
+    return walk.hash.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """An argument's type, if its name says all of it."""
+
+    numba_type: Any
+
+    def fingerprint_parts(self) -> tuple[Any, ...]:
+        ty = self.numba_type
+        if isinstance(ty, types.Omitted):
+            return ("omitted", ty.value)
+        if isinstance(ty, types.BaseTuple):
+            return ("tuple", getattr(ty, "instance_class", None), *(_Argument(element) for element in ty.types))
+        if isinstance(ty, _SAID_BY_NAME):
+            return ("type", str(ty))
+        raise Unfingerprintable(f"an argument of type {ty}")
+
+
+_SAID_BY_NAME = (types.Number, types.Boolean, types.Literal, types.Array, types.UnicodeType, types.NoneType)
 
 
 class _Walk:

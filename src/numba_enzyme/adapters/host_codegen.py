@@ -8,12 +8,11 @@ Checked on Numba 0.62 to 0.68.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
 
-from numba.core import codegen
-
-if TYPE_CHECKING:
-    import llvmlite.binding as ll
+import llvmlite
+import llvmlite.binding as ll
+from numba.core import codegen, config
 
 
 class HostLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -32,7 +31,20 @@ class HostCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
     _library_class = HostLibrary
 
 
+def create_codegen(name: str) -> HostCodegen:
+    """A code generator with an engine of its own."""
+    return HostCodegen(name)
+
+
 def create_library(name: str) -> HostLibrary:
     """An empty library with an engine of its own."""
-    library: HostLibrary = HostCodegen(name).create_library(name)
+    library: HostLibrary = create_codegen(name).create_library(name)
     return library
+
+
+@functools.cache
+def machine() -> str:
+    """What machine code is made for, and how: all of it that is not in the IR."""
+    codegen.initialize_llvm()
+    settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.CPU_NAME, config.CPU_FEATURES, config.ENABLE_AVX)
+    return f"{ll.get_process_triple()} {ll.get_host_cpu_name()} {codegen.get_host_cpu_features()} {settings} {llvmlite.__version__}"

@@ -5,6 +5,7 @@ Checked on Numba 0.62 to 0.68.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any
 
 from numba.core import cgutils, funcdesc, itanium_mangler, typing
@@ -15,7 +16,7 @@ from numba.core.environment import Environment
 from numba.core.registry import cpu_target
 
 from numba_enzyme.adapters import primal_target
-from numba_enzyme.adapters.host_codegen import create_library
+from numba_enzyme.adapters.host_codegen import HostLibrary, create_codegen, create_library
 
 if TYPE_CHECKING:
     import llvmlite.binding as ll
@@ -71,10 +72,8 @@ def primal_result(library: primal_target.PrimalLibrary, fndesc: funcdesc.Functio
 
 def host_result(module: ll.ModuleRef, fndesc: funcdesc.FunctionDescriptor) -> CompileResult:
     """A finished module as a function of Numba's CPU target: callable from Python and linked into what calls it."""
-    context = cpu_target.target_context
-    context.refresh()
     library = create_library(fndesc.unique_name)
-    # Other functions are compiled into object code that is kept (cache=True), and this library's code with them.
+    # What calls it may be kept as object code (cache=True), and so may it.
     library.enable_object_caching()
     module.verify()
     for function in module.functions:
@@ -82,8 +81,33 @@ def host_result(module: ll.ModuleRef, fndesc: funcdesc.FunctionDescriptor) -> Co
             function.add_function_attribute("alwaysinline")
     library._final_module.link_in(module)
     environment = Environment.from_fndesc(fndesc)
-    context.create_cpython_wrapper(library, fndesc, environment, None)
-    return _result(context, cpu_target.typing_context, library, fndesc, environment)
+    with global_compiler_lock:
+        context = _host_context()
+        context.create_cpython_wrapper(library, fndesc, environment, None)
+        return _result(context, cpu_target.typing_context, library, fndesc, environment)
+
+
+def saved(result: CompileResult) -> bytes:
+    """The code of a `host_result`: for the machine, and as bitcode for callers to inline."""
+    _, _, (machine_code, bitcode) = result.library.serialize_using_object_code()
+    code: bytes = struct.pack("<Q", len(machine_code)) + machine_code + bitcode
+    return code
+
+
+def loaded(code: bytes, fndesc: funcdesc.FunctionDescriptor) -> CompileResult:
+    """The `host_result` whose code was `saved`."""
+    (length,) = struct.unpack_from("<Q", code)
+    state = (fndesc.unique_name, "object", (code[8 : 8 + length], code[8 + length :]))
+    with global_compiler_lock:
+        context = _host_context()
+        library = HostLibrary._unserialize(create_codegen(fndesc.unique_name), state)
+        return _result(context, cpu_target.typing_context, library, fndesc, Environment.from_fndesc(fndesc))
+
+
+def _host_context() -> Any:
+    context = cpu_target.target_context
+    context.refresh()
+    return context
 
 
 def _result(context: Any, typing_context: Any, library: Any, fndesc: funcdesc.FunctionDescriptor, environment: Any) -> CompileResult:

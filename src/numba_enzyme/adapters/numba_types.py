@@ -12,6 +12,8 @@ from numba.core import types
 from numba_enzyme.model.tree import Leaf, Node
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numba_enzyme.model.tree import Tree
 
 _FLOATS = {"float32": types.float32, "float64": types.float64}
@@ -68,3 +70,14 @@ def said(numba_type: Any) -> str:
     if plain == "none":
         return "None"
     return f"{'an' if plain[0] in 'aeiou' else 'a'} {plain}"
+
+
+def named_classes(numba_types: Iterable[Any]) -> list[type]:
+    """The classes of the named tuples in `numba_types`, in the order in which they are met."""
+    found = []
+    for numba_type in numba_types:
+        if isinstance(numba_type, types.BaseTuple):
+            if hasattr(numba_type, "instance_class"):
+                found.append(numba_type.instance_class)
+            found += named_classes(numba_type.types)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ from numba.core import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.typing.typeof import typeof
 
-from numba_enzyme import pipeline
+from numba_enzyme import recall
 from numba_enzyme.adapters.built_dispatcher import AttributedDispatcher, BuiltDispatcher, BuiltPrimal
+from numba_enzyme.adapters.fingerprint import Unfingerprintable, call_fingerprint
 from numba_enzyme.adapters.numba_types import fits, from_tree, promoted, said, to_tree
 from numba_enzyme.adapters.primal_target import PrimalDispatcher
 from numba_enzyme.dispatch.annotations import annotated_trees
@@ -19,7 +21,7 @@ from numba_enzyme.dispatch.functions import check_function, kept
 from numba_enzyme.dispatch.signature import parameters, stub
 from numba_enzyme.errors import SignatureError
 from numba_enzyme.model.layout import Layout, Parameter
-from numba_enzyme.model.specialization import Specialization
+from numba_enzyme.model.specialization import Request, Specialization
 from numba_enzyme.model.transform import Call, pick
 from numba_enzyme.model.tree import leaves
 
@@ -48,8 +50,8 @@ class Derivative(BuiltDispatcher):
     """
 
     def __init__(self, transform: Transform, function: Callable[..., Any], argnums: Argnums) -> None:
-        self.primal = function if isinstance(function, Dispatcher) else PrimalDispatcher(function, targetoptions={"nopython": True})
-        source = self.primal.py_func
+        self.function = function
+        source = function.py_func if isinstance(function, Dispatcher) else function
         self.transform = transform
         self.argnums = argnums
         self.function_name = source.__qualname__
@@ -57,21 +59,39 @@ class Derivative(BuiltDispatcher):
         names = tuple(p.name for p in self.parameters)
         self.picked = pick(argnums, names, self.function_name)
         self.annotated = annotated_trees(source, names)
-        super().__init__(stub(transform, source, self.parameters), lambda argtypes: pipeline.build(self.specialize(argtypes)))
-        self._reduced = (transform, function, argnums)
+        super().__init__(stub(transform, source, self.parameters), self._build)
         if self.annotated is not None:
             self.compile(self._annotated_call())
 
+    @functools.cached_property
+    def primal(self) -> Any:
+        """The function as a dispatcher. Its target is not needed, and not set up, where a build is found on disk."""
+        return self.function if isinstance(self.function, Dispatcher) else PrimalDispatcher(self.function, targetoptions={"nopython": True})
+
     def primal_twin(self) -> PrimalDispatcher:
         """This derivative inside a function that is itself differentiated."""
-        return BuiltPrimal(self.py_func, lambda argtypes: pipeline.emit(self.specialize(argtypes)))
+        return BuiltPrimal(self.py_func, lambda argtypes: _pipeline().emit(self.specialize(argtypes)))
 
     def fingerprint_parts(self) -> tuple[Any, ...]:
         """What this is, for the fingerprint of a function that calls it."""
-        return ("derivative", self.transform.name, self.argnums, self.primal)
+        return ("derivative", self.transform.name, self.argnums, self.function)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return derivative, self._reduced
+        return derivative, (self.transform, self.function, self.argnums)
+
+    def _build(self, argtypes: tuple[Any, ...]) -> CompileResult:
+        request = self.request(argtypes)
+        quick = recall.quick_key(request)
+        found = recall.recalled(quick, request) if quick else None
+        return found or _pipeline().build(request.specialize(), quick)
+
+    def request(self, argtypes: tuple[Any, ...]) -> Request:
+        """A call with arguments of these types, before anything is compiled for it."""
+        try:
+            fingerprint = call_fingerprint(self.fingerprint_parts(), argtypes)
+        except Unfingerprintable:
+            fingerprint = None
+        return Request(self.__name__, self._argnames(), argtypes, fingerprint, lambda: self.specialize(argtypes))
 
     def specialize(self, argtypes: tuple[Any, ...]) -> Specialization:
         """What a call with arguments of these types asks for."""
@@ -86,12 +106,15 @@ class Derivative(BuiltDispatcher):
             function=self.function_name,
             layout=layout,
             primal=primal,
-            argnames=tuple(inspect.signature(self.py_func).parameters),
+            argnames=self._argnames(),
             argtypes=argtypes,
             restype=from_tree(layout.returned()),
             defaults=tuple(ty.value for ty in given[len(argtypes[0].types) :]) if seeds is not None else (),
             fastmath=self.primal.targetoptions.get("fastmath") is True,
         )
+
+    def _argnames(self) -> tuple[str, ...]:
+        return tuple(inspect.signature(self.py_func).parameters)
 
     def _split(self, argtypes: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
         """The types of the primal's arguments as they are given, and that of the seeds."""
@@ -135,7 +158,7 @@ class Derivative(BuiltDispatcher):
         changed = [self.parameters[n].name for n in self.picked if _is_promoted(given[n])]
         restype = None if self.annotated is None else from_tree(self.annotated[1])
         try:
-            return pipeline.lower(self.primal, primal_types, restype, promoted=bool(changed))
+            return _pipeline().lower(self.primal, primal_types, restype, promoted=bool(changed))
         except numba_errors.NumbaError as error:
             if not changed:
                 raise
@@ -199,6 +222,13 @@ class Differentiable(AttributedDispatcher):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Differentiable, (self.primal, self._transforms)
+
+
+def _pipeline() -> Any:
+    """Loaded when something has to be built."""
+    from numba_enzyme import pipeline  # noqa: PLC0415
+
+    return pipeline
 
 
 def _result_tree(restype: Any, function: str) -> Tree:

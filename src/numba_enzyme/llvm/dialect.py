@@ -71,3 +71,13 @@ TO_LLVM_15: tuple[Rewrite, ...] = (
 def rewritten(ir: str, rewrites: Iterable[Rewrite] = TO_LLVM_15) -> str:
     """`ir` after each rewrite in turn."""
     return reduce(lambda text, rewrite: rewrite(text), rewrites, ir)
+
+
+def with_stable_names(ir: str) -> str:
+    """`ir` with the numbers that Numba gives out as it compiles replaced by the order in which they appear: what it means, to hash."""
+    seen: dict[str, str] = {}
+
+    def stable(match: re.Match[str]) -> str:
+        return seen.setdefault(match[0], f"~{len(seen)}~")
+
+    return re.sub(r"B\d+v\d+(?=B)|B\d+primal\d+|picklebuf\.\d+|_\d{12,}\b|bytes\.\d+|0x[0-9a-f]{9,}", stable, ir)
