@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -84,6 +85,21 @@ def test_a_failure_leaves_the_old_folder(small_recipe, tmp_path, monkeypatch):
         stage.ensure(folder, force=True)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("staged")] == ["staged"]
     assert (folder / TARGET).is_file()
+
+
+def test_two_builds_at_once(small_recipe, tmp_path, monkeypatch):
+    folder, rename = tmp_path / "staged", Path.rename
+
+    def overtaken(self, target):
+        if target == folder and not folder.exists():
+            rename(self, target)
+            shutil.copytree(target, self)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", overtaken)
+    manifest = stage.ensure(folder)
+    assert stage.staged_manifest(folder) == manifest
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("staged")] == ["staged"]
 
 
 def test_the_recipe_hash_covers_the_code(monkeypatch):
