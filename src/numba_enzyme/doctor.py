@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import ctypes
 import importlib
 import os
@@ -79,11 +80,17 @@ def _installation() -> Iterator[Finding]:
 def _overwritten() -> list[str]:
     """Modules of ours that another distribution replaced or removed. Binaries have a check of their own."""
     try:
-        files = Distribution.from_name(_distribution.NAME).files or []
+        distribution = Distribution.from_name(_distribution.NAME)
     except PackageNotFoundError:
         return []
-    modules = [file for file in files if file.suffix == ".py" and file.hash is not None and file.size is not None]
-    return [str(file) for file in modules if not Path(str(file.locate())).is_file() or Path(str(file.locate())).stat().st_size != file.size]
+    # Read here because `Distribution.files` leaves out what is missing.
+    rows = csv.reader((distribution.read_text("RECORD") or "").splitlines())
+    modules = ((name, int(size)) for name, _, size in rows if name.endswith(".py") and size)
+    return [name for name, size in modules if _size(Path(str(distribution.locate_file(name)))) != size]
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
 
 
 def _toolchain() -> Iterator[Finding]:

