@@ -35,6 +35,9 @@ lower = cpu.lower
 
 _serial = itertools.count()
 
+# Callers inline a derivative whatever its size: Numba's inliner has a budget, beyond which a loop would silently keep a call.
+_AFTER_ENZYME = (without_signed_zero_adjoints, dialect.inlined_everywhere, dialect.without_empty_groups)
+
 
 def emit(specialization: Specialization) -> Any:
     """The derivative as code of the primal target, not yet differentiated: what a function that is itself differentiated calls."""
@@ -87,7 +90,7 @@ def _differentiated(text: str, fndesc: Any, specialization: Specialization, tool
         bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
-    finished = ll.parse_assembly(without_signed_zero_adjoints(str(ll.parse_bitcode(bitcode))))
+    finished = ll.parse_assembly(dialect.rewritten(str(ll.parse_bitcode(bitcode)), _AFTER_ENZYME))
     keep_ir.keep(fndesc.unique_name, "after", str(finished))
     application.resolve(finished)
     return host_target.host_result(finished, fndesc)

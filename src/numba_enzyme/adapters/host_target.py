@@ -76,9 +76,6 @@ def host_result(module: ll.ModuleRef, fndesc: funcdesc.FunctionDescriptor) -> Co
     # What calls it may be kept as object code (cache=True), and so may it.
     library.enable_object_caching()
     module.verify()
-    for function in module.functions:
-        if not function.is_declaration and b"noinline" not in b" ".join(function.attributes):
-            function.add_function_attribute("alwaysinline")
     library._final_module.link_in(module)
     environment = Environment.from_fndesc(fndesc)
     with global_compiler_lock:
