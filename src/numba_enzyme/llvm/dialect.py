@@ -57,6 +57,11 @@ def resolved_pointers(ir: str) -> str:
     )
 
 
+def constant_addresses(ir: str) -> str:
+    """Addresses of global arrays, which Numba keeps in variables that nobody writes, as constants: what is there has no derivative."""
+    return re.sub(r'^(@"?numba\.dynamic\.globals\.[^ ]* = [^\n]*?)\bglobal\b', r"\1constant", ir, flags=re.MULTILINE)
+
+
 TO_LLVM_15: tuple[Rewrite, ...] = (
     captures_as_nocapture,
     without_memory_effects,
@@ -65,6 +70,7 @@ TO_LLVM_15: tuple[Rewrite, ...] = (
     inlined_everywhere,
     without_empty_groups,
     resolved_pointers,
+    constant_addresses,
 )
 
 
