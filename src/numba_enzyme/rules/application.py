@@ -14,12 +14,15 @@ from numba.core import cgutils, types
 from numba_enzyme.adapters import host_target, primal_target
 from numba_enzyme.rules.special import FUNCTIONS
 
+# Functions of libm that have a point without a derivative, and what is called in their place.
+_GUARDED = {name + suffix: f"numba_enzyme_guarded_{name}{suffix}" for name in ("atan2", "hypot") for suffix in ("", "f")}
+
 _DEFINITIONS = ("memory.ll", "special.ll")
 
 # What Enzyme is to take as constant: what `print` calls, since nothing comes back from it, and our own hidden functions. Functions that
 # bring a value back from Python are not among them: Enzyme refuses those.
 _INACTIVE = (
-    "numba_enzyme_(?:constant|gamma|lgamma|stepf?|nextafterf?|frexpf?)",
+    "numba_enzyme_(?:constant|gamma|lgamma|atan2f?|hypotf?|stepf?|nextafterf?|frexpf?)",
     "numba_gil_ensure",
     "numba_gil_release",
     "PyBool_FromLong",
@@ -42,7 +45,9 @@ _INACTIVE_DECLARATION = rf"^(declare [^\n]*@(?:{'|'.join(_INACTIVE)})\([^\n]*\))
 
 
 def apply(module: ll.ModuleRef) -> None:
-    """Defines in `module` what Enzyme does not know and what can be said in other terms."""
+    """Defines in `module` what Enzyme does not know, or would get wrong, and what can be said in other terms."""
+    for function in [function for function in module.functions if function.is_declaration and function.name in _GUARDED]:
+        function.name = _GUARDED[function.name]
     for file in _DEFINITIONS:
         if _undefined(module) & _defined(file):
             module.link_in(_parsed(file), preserve=True)
@@ -70,17 +75,19 @@ def resolve(module: ll.ModuleRef) -> None:
 
 
 def _from_python(symbol: str) -> tuple[ir.Module, Any]:
-    """A module that defines `symbol` by the Python function for it, and the library of that function."""
+    """A module that defines `symbol` by the Python function for it, and the library of that function. float32 goes through float64."""
     compiled = primal_target.compile_primal(_dispatcher(symbol), (types.float64,))
     module = ir.Module(symbol)
-    function = ir.Function(module, ir.FunctionType(ir.DoubleType(), [ir.DoubleType()]), symbol)
+    wide, own = ir.DoubleType(), ir.FloatType() if symbol.endswith("f") else ir.DoubleType()
+    function = ir.Function(module, ir.FunctionType(own, [own]), symbol)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
+    (x,) = function.args if own == wide else [builder.fpext(function.args[0], wide)]
     signature, convention = compiled.signature, host_target.primal_context().call_conv
     declared = convention.get_function_type(signature.return_type, signature.args)
     callee = cgutils.get_or_insert_function(module, declared, compiled.fndesc.llvm_func_name)
     # The status is left aside: these functions raise nothing.
-    _, value = convention.call_function(builder, callee, signature.return_type, signature.args, function.args)
-    builder.ret(value)
+    _, value = convention.call_function(builder, callee, signature.return_type, signature.args, [x])
+    builder.ret(value if own == wide else builder.fptrunc(value, own))
     return module, compiled.library
 
 

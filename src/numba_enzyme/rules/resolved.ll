@@ -23,6 +23,20 @@ define double @numba_enzyme_lgamma(double %x) {
   ret double %y
 }
 
+declare double @atan2(double, double)
+
+define double @numba_enzyme_atan2(double %a, double %b) {
+  %result = call double @atan2(double %a, double %b)
+  ret double %result
+}
+
+declare double @hypot(double, double)
+
+define double @numba_enzyme_hypot(double %a, double %b) {
+  %result = call double @hypot(double %a, double %b)
+  ret double %result
+}
+
 declare double @numba_nextafter(double, double)
 declare double @numba_frexp(double, ptr)
 
@@ -40,6 +54,20 @@ define double @numba_enzyme_nextafter(double %x, double %toward) {
 define double @numba_enzyme_frexp(double %x, ptr %exponent) {
   %mantissa = call double @numba_frexp(double %x, ptr %exponent)
   ret double %mantissa
+}
+
+declare float @atan2f(float, float)
+
+define float @numba_enzyme_atan2f(float %a, float %b) {
+  %result = call float @atan2f(float %a, float %b)
+  ret float %result
+}
+
+declare float @hypotf(float, float)
+
+define float @numba_enzyme_hypotf(float %a, float %b) {
+  %result = call float @hypotf(float %a, float %b)
+  ret float %result
 }
 
 declare float @numba_nextafterf(float, float)

@@ -1,22 +1,43 @@
-; Numba's helpers for scalar mathematics in terms of what Enzyme knows. What is not simply another function of libm is written in Python
-; (special.py); float32 goes through float64. Names that begin with numba_enzyme are hidden from LLVM and Enzyme, which would make something
-; of the names that they stand for (resolved.ll).
+; Numba's helpers for scalar mathematics in terms of what Enzyme knows; what is not simply another function of libm is in special.py.
+; Names that begin with numba_enzyme are hidden from LLVM and Enzyme, which would make something of the names that they stand for
+; (resolved.ll).
 
-declare double @numba_gamma(double)
-declare double @lgamma(double)
+declare double @atan2(double, double)
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_atan2(double, double)
 
-define float @numba_gammaf(float %x) {
-  %wide = fpext float %x to double
-  %value = call double @numba_gamma(double %wide)
-  %y = fptrunc double %value to float
-  ret float %y
+; At the origin, where it has no derivative, atan2 counts as constant.
+define double @numba_enzyme_guarded_atan2(double %a, double %b) {
+  %a0 = fcmp oeq double %a, 0.0
+  %b0 = fcmp oeq double %b, 0.0
+  %origin = and i1 %a0, %b0
+  br i1 %origin, label %constant, label %regular
+
+constant:
+  %value = call double @numba_enzyme_atan2(double %a, double %b)
+  ret double %value
+
+regular:
+  %result = call double @atan2(double %a, double %b)
+  ret double %result
 }
 
-define float @lgammaf(float %x) {
-  %wide = fpext float %x to double
-  %value = call double @lgamma(double %wide)
-  %y = fptrunc double %value to float
-  ret float %y
+declare double @hypot(double, double)
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_hypot(double, double)
+
+; At the origin, where it has no derivative, hypot counts as constant.
+define double @numba_enzyme_guarded_hypot(double %a, double %b) {
+  %a0 = fcmp oeq double %a, 0.0
+  %b0 = fcmp oeq double %b, 0.0
+  %origin = and i1 %a0, %b0
+  br i1 %origin, label %constant, label %regular
+
+constant:
+  %value = call double @numba_enzyme_hypot(double %a, double %b)
+  ret double %value
+
+regular:
+  %result = call double @hypot(double %a, double %b)
+  ret double %result
 }
 
 declare double @ldexp(double, i32)
@@ -52,6 +73,44 @@ define double @numba_frexp(double %x, ptr %exponent) {
   %inverse = sub i32 0, %power
   %mantissa = call double @ldexp(double %x, i32 %inverse)
   ret double %mantissa
+}
+
+declare float @atan2f(float, float)
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_atan2f(float, float)
+
+; At the origin, where it has no derivative, atan2 counts as constant.
+define float @numba_enzyme_guarded_atan2f(float %a, float %b) {
+  %a0 = fcmp oeq float %a, 0.0
+  %b0 = fcmp oeq float %b, 0.0
+  %origin = and i1 %a0, %b0
+  br i1 %origin, label %constant, label %regular
+
+constant:
+  %value = call float @numba_enzyme_atan2f(float %a, float %b)
+  ret float %value
+
+regular:
+  %result = call float @atan2f(float %a, float %b)
+  ret float %result
+}
+
+declare float @hypotf(float, float)
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_hypotf(float, float)
+
+; At the origin, where it has no derivative, hypot counts as constant.
+define float @numba_enzyme_guarded_hypotf(float %a, float %b) {
+  %a0 = fcmp oeq float %a, 0.0
+  %b0 = fcmp oeq float %b, 0.0
+  %origin = and i1 %a0, %b0
+  br i1 %origin, label %constant, label %regular
+
+constant:
+  %value = call float @numba_enzyme_hypotf(float %a, float %b)
+  ret float %value
+
+regular:
+  %result = call float @hypotf(float %a, float %b)
+  ret float %result
 }
 
 declare float @ldexpf(float, i32)

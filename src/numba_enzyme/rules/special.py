@@ -77,5 +77,5 @@ def _gamma(x: float) -> float:
     return _libm_gamma(x) * math.exp(logarithm - _constant(logarithm))
 
 
-# By the symbol that Numba calls.
-FUNCTIONS: dict[str, _Function] = {"numba_gamma": _gamma, "lgamma": _lgamma}
+# By the symbols that Numba calls, for float64 and float32.
+FUNCTIONS: dict[str, _Function] = {"numba_gamma": _gamma, "numba_gammaf": _gamma, "lgamma": _lgamma, "lgammaf": _lgamma}
