@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numba_enzyme.model.specialization import Specialization
 
 lower = cpu.lower
+holds_reverse_sweep = cpu.holds_reverse_sweep
 
 _serial = itertools.count()
 

@@ -65,17 +65,22 @@ COUNTED = """
 
 
 def test_another_process_runs_no_opt(tmp_path):
-    code = COUNTED + """
+    code = (
+        COUNTED
+        + """
     def f(x, y):
         return x * x * y
     print(grad(f)(3.0, 2.0), jvp(f)((3.0, 2.0), (1.0, 0.0)), runs)
     """
+    )
     assert child(code, tmp_path) == "(12.0, 9.0) 12.0 2"
     assert child(code, tmp_path) == "(12.0, 9.0) 12.0 0"
 
 
 def test_another_process_raises_what_f_raises(tmp_path):
-    code = COUNTED + """
+    code = (
+        COUNTED
+        + """
     def f(x):
         if x < 0.0:
             raise ValueError("negative", 7)
@@ -86,18 +91,22 @@ def test_another_process_raises_what_f_raises(tmp_path):
     except ValueError as error:
         print(error.args, runs)
     """
+    )
     assert child(code, tmp_path) == "(6.0,)\n('negative', 7) 1"
     assert child(code, tmp_path) == "(6.0,)\n('negative', 7) 0"
 
 
 def test_a_named_tuple_comes_back_as_its_own_class(tmp_path):
-    code = COUNTED + """
+    code = (
+        COUNTED
+        + """
     from collections import namedtuple
     P = namedtuple("P", "a b")
     def f(p):
         return p.a * p.b
     print(grad(f)(P(2.0, 3.0)), runs)
     """
+    )
     assert child(code, tmp_path) == "(P(a=3.0, b=2.0),) 1"
     assert child(code, tmp_path) == "(P(a=3.0, b=2.0),) 0"
 
@@ -107,7 +116,10 @@ def test_a_named_tuple_comes_back_as_its_own_class(tmp_path):
     [
         ("K = 2.0\ndef f(x): return K * x", "K = 5.0\ndef f(x): return K * x"),
         ("def f(x, k=2.0): return k * x", "def f(x, k=5.0): return k * x"),
-        ("def make(k):\n    def f(x): return k * x\n    return f\nf = make(2.0)", "def make(k):\n    def f(x): return k * x\n    return f\nf = make(5.0)"),
+        (
+            "def make(k):\n    def f(x): return k * x\n    return f\nf = make(2.0)",
+            "def make(k):\n    def f(x): return k * x\n    return f\nf = make(5.0)",
+        ),
         (
             "from numba import njit\n@njit\ndef g(x): return 2.0 * x\ndef f(x): return g(x)",
             "from numba import njit\n@njit\ndef g(x): return 5.0 * x\ndef f(x): return g(x)",

@@ -22,7 +22,7 @@ from numba_enzyme.dispatch.signature import parameters, stub
 from numba_enzyme.errors import SignatureError, UnsupportedError
 from numba_enzyme.model.layout import Layout, Parameter
 from numba_enzyme.model.specialization import Request, Specialization
-from numba_enzyme.model.transform import Call, pick
+from numba_enzyme.model.transform import Call, Mode, pick
 from numba_enzyme.model.tree import leaves
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ class Derivative(BuiltDispatcher):
         given, seeds = self._split(argtypes)
         primal_types = tuple(self._primal_type(n, ty) for n, ty in enumerate(given))
         primal = self._lower(given, primal_types)
-        layout = self._layout(primal_types, primal.signature.return_type)
+        # Enzyme's reverse mode over its own reverse mode gives wrong numbers, in silence, for loops with several ways round.
+        mode = Mode.FORWARD if _pipeline().holds_reverse_sweep(primal) else self.transform.mode
+        layout = self._layout(primal_types, primal.signature.return_type, mode)
         if seeds is not None:
             self._check_seeds(layout, seeds)
         return Specialization(
@@ -174,10 +176,10 @@ class Derivative(BuiltDispatcher):
                 f"are differentiated. Hold what must stay an integer constant with argnums. Numba says: {error}"
             ) from error
 
-    def _layout(self, primal_types: tuple[Any, ...], restype: Any) -> Layout:
+    def _layout(self, primal_types: tuple[Any, ...], restype: Any, mode: Mode) -> Layout:
         trees = [to_tree(ty) if n in self.picked else None for n, ty in enumerate(primal_types)]
         named = [Parameter(p.name, tree) for p, tree in zip(self.parameters, trees, strict=True)]
-        layout = Layout(self.transform, tuple(named), _result_tree(restype, self.function_name), self.picked, self.argnums)
+        layout = Layout(self.transform, tuple(named), _result_tree(restype, self.function_name), self.picked, self.argnums, mode)
         if self.transform.scalar_only and len(layout.outputs()) != 1:
             raise SignatureError(
                 f"{self.transform.name} needs a function with one float as its result, but {self.function_name} gives "
@@ -197,7 +199,7 @@ class Derivative(BuiltDispatcher):
         primals = tuple(from_tree(tree) for tree in trees)
         if self.transform.call is Call.ARGS:
             return primals
-        layout = self._layout(primals, from_tree(result))
+        layout = self._layout(primals, from_tree(result), self.transform.mode)
         return types.BaseTuple.from_types(primals), from_tree(layout.seeds())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numba_enzyme.adapters import primal_target
+from numba_enzyme.model.transform import REVERSE_MARKER
 
 if TYPE_CHECKING:
     import llvmlite.binding as ll
@@ -24,3 +25,8 @@ def lower(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any, *, pr
 def module_of(library: primal_target.PrimalLibrary) -> ll.ModuleRef:
     """All that `library` calls, in one module, to change at will."""
     return primal_target.linked_module(library).clone()
+
+
+def holds_reverse_sweep(result: CompileResult) -> bool:
+    """Whether a function, or one that it calls, is a derivative taken in reverse mode."""
+    return any(function.name.startswith(REVERSE_MARKER) for function in primal_target.linked_module(result.library).functions)

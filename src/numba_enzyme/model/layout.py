@@ -34,6 +34,8 @@ class Layout:
     result: Tree
     picked: tuple[int, ...]
     argnums: Argnums
+    mode: Mode
+    """The direction of its sweeps: the transform's own, unless the primal rules that out."""
 
     def inputs(self) -> tuple[Leaf, ...]:
         """The differentiated floats in the order of the parameters, which is the order that sweeps use."""
@@ -74,7 +76,7 @@ class Layout:
         """The shape of what a call gives."""
         if self.transform.jacobian:
             return self.jacobian()
-        if self.transform.mode is Mode.FORWARD:
+        if self.transform.call is Call.TANGENTS:
             return self.result
         return Node((self.result, self.partials())) if self.transform.with_value else self.partials()
 
