@@ -1,7 +1,7 @@
 """Second derivatives of loops: every nesting of transforms against an exact value.
 
-Enzyme's reverse mode over its own reverse mode gave 1.48 where the answer is 2 for `skips`, and aborted on `divides`. A reverse transform of
-a function that holds a reverse sweep therefore runs forward sweeps.
+Enzyme's reverse mode over its own reverse mode gave 1.48 where the answer is 2 for `skips`, and aborted on `divides`. A reverse transform
+of a function that holds a reverse sweep therefore runs forward sweeps.
 """
 
 from __future__ import annotations
