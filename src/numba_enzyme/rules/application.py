@@ -25,6 +25,7 @@ _INACTIVE = (
     "numba_enzyme_(?:constant|gamma|lgamma|atan2f?|hypotf?|stepf?|nextafterf?|frexpf?)",
     "numba_gil_ensure",
     "numba_gil_release",
+    "numba_unpickle",
     "PyBool_FromLong",
     "PyErr_Clear",
     "PyErr_WriteUnraisable",
