@@ -31,9 +31,9 @@ _CAUSES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 _NOISE = ("warning:", "PLEASE submit", "Stack dump", "#", "0.", "1.", "2.")
 
 _KNOWN = (
-    ("numba_gil_", "Python objects (objmode)"),
-    ("numba_unpickle", "Python objects (objmode)"),
-    ("Py", "Python objects (objmode)"),
+    ("numba_gil_", "Python objects (objmode or print)"),
+    ("numba_unpickle", "Python objects (objmode or print)"),
+    ("Py", "Python objects (objmode or print)"),
     ("NRT_MemInfo_new", "a list or another container that grows"),
     ("numba_list", "a list"),
     ("numba_dict", "a dictionary"),

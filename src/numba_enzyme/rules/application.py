@@ -19,30 +19,9 @@ _GUARDED = {name + suffix: f"numba_enzyme_guarded_{name}{suffix}" for name in ("
 
 _DEFINITIONS = ("memory.ll", "special.ll")
 
-# What Enzyme is to take as constant: what `print` calls, since nothing comes back from it, and our own hidden functions. Functions that
-# bring a value back from Python are not among them: Enzyme refuses those.
-_INACTIVE = (
-    "numba_enzyme_(?:constant|gamma|lgamma|atan2f?|hypotf?|stepf?|nextafterf?|frexpf?)",
-    "numba_gil_ensure",
-    "numba_gil_release",
-    "numba_unpickle",
-    "PyBool_FromLong",
-    "PyErr_Clear",
-    "PyErr_WriteUnraisable",
-    "PyFloat_FromDouble",
-    "PyLong_FromLongLong",
-    "PyLong_FromUnsignedLongLong",
-    "PyObject_Str",
-    "PySys_FormatStdout",
-    "PySys_WriteStdout",
-    "PyUnicode_AsUTF8",
-    "PyUnicode_AsUTF8AndSize",
-    "PyUnicode_FromString",
-    "PyUnicode_FromStringAndSize",
-    "Py_DecRef",
-    "Py_IncRef",
-)
-_INACTIVE_DECLARATION = rf"^(declare [^\n]*@(?:{'|'.join(_INACTIVE)})\([^\n]*\))[^\n]*$"
+# What Enzyme is to take as constant. Nothing of Python's is: a value that comes back from Python would lose its derivative in silence.
+_INACTIVE = r"numba_enzyme_(?:constant|gamma|lgamma|(?:atan2|hypot|step|nextafter|frexp)f?)"
+_INACTIVE_DECLARATION = rf"^(declare [^\n]*@{_INACTIVE}\([^\n]*\))[^\n]*$"
 
 
 def apply(module: ll.ModuleRef) -> None:
