@@ -178,6 +178,7 @@ class _Walk:
         self.put("function", f"{value.__module__} {value.__qualname__}")
         self.items("defaults", (value.__defaults__ or (), tuple(sorted((value.__kwdefaults__ or {}).items()))))
         self.code(value.__code__)
+        names = _names(value.__code__)
         for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
             self.put("cell", name)
             try:
@@ -185,20 +186,21 @@ class _Walk:
             except ValueError:
                 self.put("empty cell")
             else:
-                self.value(content)
-        self._globals(value)
+                self._read(content, names)
+        self._globals(value, names)
 
-    def _globals(self, value: FunctionType) -> None:
-        names = _names(value.__code__)
+    def _globals(self, value: FunctionType, names: frozenset[str]) -> None:
         for name in sorted(names & value.__globals__.keys()):
             self.put("global", name)
-            content = value.__globals__[name]
-            self.value(content)
-            if isinstance(content, ModuleType):
-                self._attributes(content, names)
+            self._read(value.__globals__[name], names)
         for name in sorted(names - value.__globals__.keys()):
             if hasattr(builtins, name):
                 self.put("builtin", name)
+
+    def _read(self, content: Any, names: frozenset[str]) -> None:
+        self.value(content)
+        if isinstance(content, ModuleType):
+            self._attributes(content, names)
 
     def _attributes(self, module: ModuleType, names: frozenset[str]) -> None:
         """What the function may read of `module`: every name it mentions that the module has."""
