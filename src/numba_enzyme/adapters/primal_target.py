@@ -10,6 +10,7 @@ Checked on Numba 0.62 to 0.68.
 from __future__ import annotations
 
 import functools
+import re
 import weakref
 from contextlib import contextmanager
 from types import FunctionType
@@ -277,21 +278,35 @@ def linked_module(library: PrimalLibrary) -> ll.ModuleRef:
         library._ensure_finalized()
         module = library._final_module
         seen: set[str] = set()
-        while missing := _unresolved(module) - seen:
+        while missing := _unresolved(module).keys() - seen:
             for name in missing:
                 seen.add(name)
-                _link_definition(module, name)
+                seen.add(_link_definition(module, name))
         return module
 
 
-def _unresolved(module: ll.ModuleRef) -> set[str]:
+def _unresolved(module: ll.ModuleRef) -> dict[str, ll.ValueRef]:
     """Functions that call each other reach one another through pointers, which Numba fills in when code is loaded."""
-    return {g.name[len(_UNRESOLVED) :] for g in module.global_variables if g.name.startswith(_UNRESOLVED)}
+    return {g.name[len(_UNRESOLVED) :]: g for g in module.global_variables if g.name.startswith(_UNRESOLVED)}
 
 
-def _link_definition(module: ll.ModuleRef, name: str) -> None:
-    if any(f.name == name and not f.is_declaration for f in module.functions):
-        return
-    owner = _definitions[name]
-    owner._ensure_finalized()
-    module.link_in(owner._final_module, preserve=True)
+def _link_definition(module: ll.ModuleRef, name: str) -> str:
+    """Links the function behind a pointer; its symbol."""
+    symbol = name if name in _definitions else _same_function(name)
+    if symbol != name:
+        _unresolved(module)[name].name = _UNRESOLVED + symbol
+    if not any(f.name == symbol and not f.is_declaration for f in module.functions):
+        owner = _definitions[symbol]
+        owner._ensure_finalized()
+        module.link_in(owner._final_module, preserve=True)
+    return symbol
+
+
+def _same_function(name: str) -> str:
+    """Numba names a function of a module that cannot be imported in two ways, which differ before the number that is the function's own."""
+    own = _from_number(name)
+    return next(symbol for symbol in list(_definitions) if _from_number(symbol) == own)
+
+
+def _from_number(symbol: str) -> str:
+    return symbol[match.start() :] if (match := re.search(r"B\d+v\d+B", symbol)) else symbol

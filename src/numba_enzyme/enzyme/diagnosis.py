@@ -16,7 +16,7 @@ _CAUSES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
         (
             r"No (?:reverse pass|augmented forward pass|forward mode derivative|forward derivative|create nofree[^\n]*?) "
-            r"(?:found )?(?:for|of) (\S+)"
+            r"(?:found )?(?:for|of) (?:empty function \()?([^\s()]+)"
         ),
         lambda m: f"it uses {readable(m[1])}, which has no derivative",
     ),
