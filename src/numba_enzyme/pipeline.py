@@ -66,8 +66,7 @@ def build(specialization: Specialization, quick: str | None) -> Any:
     """The derivative that `specialization` describes, as a compiled function of Numba's CPU target; kept on disk, also under `quick`."""
     tools = toolchain.find()
     library, emitted = _emitted(specialization)
-    module = cpu.module_of(library, specialization.function)
-    application.apply(module)
+    module = application.apply(cpu.module_of(library, specialization.function))
     text = dialect.rewritten(application.marked_inactive(str(module)))
     key = recall.key("ir", f"{specialization.fastmath} {dialect.with_stable_names(text)}")
     fndesc = _describe(specialization, recall.tag(key))

@@ -16,9 +16,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, codegen, cpu, fastmathpass, types, typing
+from numba.core import codegen, cpu, fastmathpass, types, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 from numba.core.descriptors import TargetDescriptor
@@ -29,6 +27,7 @@ from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, 
 from numba.core.typing import signature
 from numba.experimental.jitclass.base import JitClassType
 
+from numba_enzyme.adapters import primal_ufuncs
 from numba_enzyme.adapters.fingerprint import Unfingerprintable, fingerprint
 from numba_enzyme.errors import UnsupportedError
 
@@ -116,8 +115,7 @@ class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
         return super().get_function(_twin_type(fn), sig, _firstcall)
 
     def get_ufunc_info(self, ufunc_key: Any) -> Any:
-        # Numba's cube root tests for NaN under fast-math flags, which Enzyme takes at their word: it would come out as NaN.
-        return _CBRT if ufunc_key is np.cbrt else super().get_ufunc_info(ufunc_key)
+        return {**super().get_ufunc_info(ufunc_key), **primal_ufuncs.REPLACED.get(ufunc_key, {})}
 
     def get_executable(self, library: Any, fndesc: Any, env: Any) -> Callable[..., Any]:
         # Numba keys what it knows of a function by its entry point. Nothing is run here, but the key must be the function's own.
@@ -133,16 +131,6 @@ class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
         # The CPU target links Numba's memory runtime here. It stays declared: Enzyme is given a runtime that it understands.
         if self.fastmath:
             fastmathpass.rewrite_module(mod, self.fastmath)
-
-
-def _cbrt(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    (argument,) = args
-    symbol = "cbrtf" if sig.return_type == types.float32 else "cbrt"
-    callee = cgutils.get_or_insert_function(builder.module, ir.FunctionType(argument.type, [argument.type]), symbol)
-    return builder.call(callee, args)
-
-
-_CBRT = {"f->f": _cbrt, "d->d": _cbrt}
 
 
 class PrimalDescriptor(TargetDescriptor):  # type: ignore[misc]

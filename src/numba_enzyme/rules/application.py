@@ -15,17 +15,23 @@ from numba_enzyme.adapters import host_target, primal_target
 from numba_enzyme.rules.special import FUNCTIONS
 
 # Functions of libm that have a point without a derivative, and what is called in their place.
-_GUARDED = {name + suffix: f"numba_enzyme_guarded_{name}{suffix}" for name in ("atan2", "hypot") for suffix in ("", "f")}
+_GUARDED = {name + suffix: f"numba_enzyme_guarded_{name}{suffix}" for name in ("atan2", "cbrt", "hypot") for suffix in ("", "f")}
+
+_GUARDED_POW = {"double": "numba_enzyme_guarded_pow", "float": "numba_enzyme_guarded_powf"}
 
 _DEFINITIONS = ("memory.ll", "special.ll")
 
 # What Enzyme is to take as constant. Nothing of Python's is: a value that comes back from Python would lose its derivative in silence.
-_INACTIVE = r"numba_enzyme_(?:constant|gamma|lgamma|(?:atan2|hypot|step|nextafter|frexp)f?)"
+_INACTIVE = r"numba_enzyme_(?:gamma|lgamma|(?:atan2|cbrt|constant|frexp|hypot|nextafter|pow|step)f?)"
 _INACTIVE_DECLARATION = rf"^(declare [^\n]*@{_INACTIVE}\([^\n]*\))[^\n]*$"
 
 
-def apply(module: ll.ModuleRef) -> None:
-    """Defines in `module` what Enzyme does not know, or would get wrong, and what can be said in other terms."""
+def apply(module: ll.ModuleRef) -> ll.ModuleRef:
+    """`module` with what Enzyme does not know, or would get wrong, said in other terms."""
+    text = str(module)
+    guarded = guarded_powers(text)
+    if guarded != text:
+        module = ll.parse_assembly(guarded)
     for function in [function for function in module.functions if function.is_declaration and function.name in _GUARDED]:
         function.name = _GUARDED[function.name]
     for file in _DEFINITIONS:
@@ -35,6 +41,20 @@ def apply(module: ll.ModuleRef) -> None:
         definition, library = _from_python(symbol)
         module.link_in(primal_target.linked_module(library), preserve=True)
         module.link_in(ll.parse_assembly(str(definition)))
+    return module
+
+
+def guarded_powers(ir: str) -> str:
+    """`ir` with powers guarded whose exponent is not written as a number. Where it is, `pow` is right, and faster without the guard."""
+    guarded, found = re.subn(
+        r"call (double|float) @(?:llvm\.pow\.f(?:64|32)|powf?)\((\w+ [^,]+), (\w+ %)",
+        lambda call: f"call {call[1]} @{_GUARDED_POW[call[1]]}({call[2]}, {call[3]}",
+        ir,
+    )
+    if not found:
+        return ir
+    declarations = [f"declare {t} @{name}({t}, {t})" for t, name in _GUARDED_POW.items() if f"@{name}(" in guarded]
+    return "\n".join([guarded, *declarations, ""])
 
 
 def marked_inactive(ir: str) -> str:
