@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from numba_enzyme.model.transform import Transform
 
 
+# Where the types of device functions and of their derivatives are defined; told by name, so that nothing of CUDA is imported.
+_DEVICE_CODE = ("numba_cuda_mlir", "numba_enzyme.dispatch.device")
+
+
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
     """The partial derivatives of a scalar function, by one reverse sweep.
 
@@ -129,6 +133,10 @@ def differentiable(f: Callable[..., Any]) -> Any:
 
 
 def _transformed(transform: Transform, f: Callable[..., Any], argnums: Any, options: dict[str, Any]) -> Any:
+    if type(f).__module__.startswith(_DEVICE_CODE):
+        from numba_enzyme.dispatch import device  # noqa: PLC0415 - the CUDA half is loaded for those who use it
+
+        return device.derivative(transform, f, normalize_argnums(argnums), options)
     for option in options:
         where = "an option for CUDA device functions" if option in ("signature", "cc") else "no option of it"
         raise SignatureError(f"{transform.name}: {option}= is {where}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from numba_enzyme.errors import ArgumentError, DifferentiationError, ToolchainError
@@ -64,6 +65,29 @@ def differentiate(toolchain: Toolchain, ir: str, keep: str, *, fastmath: bool) -
     if done.returncode != 0:
         raise DifferentiationError(done.stderr.decode(errors="replace"))
     return done.stdout
+
+
+def differentiate_typed(toolchain: Toolchain, ir: str, keep: Sequence[str], *, fastmath: bool) -> str:
+    """The same in text with typed pointers, the only kind that CUDA's compiler reads for all devices; every value has a name."""
+    command = [
+        str(toolchain.opt),
+        f"-load-pass-plugin={toolchain.plugin}",
+        "-opaque-pointers=0",
+        f"-passes={_PASSES},instnamer",
+        f"-internalize-public-api-list={','.join(keep)}",
+        f"-enzyme-fast-math={int(fastmath)}",
+        *_OPTIONS,
+        # A loop that is unrolled for a number of turns known at run time keeps its tape on the heap.
+        "-unroll-runtime=false",
+        "-S",
+        "-",
+        "-o",
+        "-",
+    ]
+    done = _run(command, ir.encode())
+    if done.returncode != 0:
+        raise DifferentiationError(done.stderr.decode(errors="replace"))
+    return done.stdout.decode()
 
 
 def opt_version(toolchain: Toolchain) -> str:

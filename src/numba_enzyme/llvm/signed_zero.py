@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _LABEL = re.compile(r'^(?:"([^"]+)"|([-\w$.]+)):')
-_ADJOINT = re.compile(r"""^  (%\S+|%"[^"]*") = load (?:double|float), ptr %(?:"[^"]*'de[^"]*"|[^ ,]*'de[^ ,]*),""")
+_ADJOINT = re.compile(r"""^  (%\S+|%"[^"]*") = load (?:double|float), (?:ptr|double\*|float\*) %(?:"[^"]*'de[^"]*"|[^ ,]*'de[^ ,]*),""")
 _ADD = re.compile(r"^(  (?:%\S+) = f(?:add|sub)) (?=(?:double|float) (%\S+|%\"[^\"]*\"), )")
 _NEGATION = re.compile(r"^(  %(?!\S*unwrap)\S+ = fsub) (?=(?:double|float) -?0\.0+e\+00, )")
 
@@ -34,3 +34,8 @@ def without_signed_zero_adjoints(ir: str) -> str:
             written = f"{negation[1]} nsz {line[negation.end() :]}"
         lines.append(written)
     return "\n".join(lines)
+
+
+def without_signed_zero_sums(ir: str) -> str:
+    """`ir` with `nsz` on the sums that Enzyme starts at zero. LLVM sets a constant behind a value, so one before it is Enzyme's."""
+    return re.sub(r"= fadd (?=(?:double|float) 0\.0+e\+00, )", "= fadd nsz ", ir)
