@@ -11,7 +11,9 @@ import pytest
 
 import numba_enzyme as ne
 
-from numba_cuda_mlir import compiler, cuda, types  # isort: skip
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+
+from numba_cuda_mlir import compiler, cuda, types
 
 f4, f8 = types.float32, types.float64
 CAPABILITIES = [(8, 0), (9, 0), (10, 0), (12, 0)]

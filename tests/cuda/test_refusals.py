@@ -9,8 +9,9 @@ import pytest
 import numba_enzyme as ne
 from numba_enzyme import DifferentiationError, UnsupportedError
 
-numba_cuda_mlir = pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
-cuda, types = numba_cuda_mlir.cuda, numba_cuda_mlir.types
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+
+from numba_cuda_mlir import cuda, types
 
 
 @cuda.jit(device=True)

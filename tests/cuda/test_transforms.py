@@ -7,7 +7,9 @@ import pytest
 
 import numba_enzyme as ne
 
-from numba_cuda_mlir import cuda, types  # isort: skip
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+
+from numba_cuda_mlir import cuda, types
 
 f4, f8 = types.float32, types.float64
 
