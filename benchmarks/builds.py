@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,10 @@ def first_call(function: Callable[..., Any]) -> float:
     return time.perf_counter() - start
 
 
+def first_call_of(wrap: Callable[..., Any], functions: Iterator[Callable[..., float]]) -> float:
+    return first_call(wrap(next(functions)))
+
+
 @contextmanager
 def cache_folder() -> Iterator[Path]:
     """An empty cache on disk, for this process and its children."""
@@ -82,17 +87,18 @@ def first_derivatives() -> Iterator[Row]:
             for function in functions[REPEATS:]:
                 first_call(grad(function))
                 first_call(njit(function))
-            derived, compiled = ((first_call(wrap(f)) for f in functions[:REPEATS]) for wrap in (grad, njit))
-            measured = list(pairs(lambda values=derived: next(values), lambda values=compiled: next(values), REPEATS))
+            derived, compiled = iter(functions[:REPEATS]), iter(functions[:REPEATS])
+            measured = list(pairs(partial(first_call_of, grad, derived), partial(first_call_of, njit, compiled), REPEATS))
         yield ratio(f"first derivative of a fresh function against njit of its primal, {name}", measured, 3.0)
 
 
-def child(code: str, folder: Path) -> list[float]:
-    """What `code` prints, run by a new process in `folder`."""
-    path = os.pathsep.join(entry for entry in sys.path if entry)
+def child(code: str, folder: Path) -> float:
+    """The number that `code` prints, run by a new process in `folder`."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = os.pathsep.join(str(Path(entry).resolve()) for entry in given if entry)
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
-    return [float(word) for word in done.stdout.split()]
+    return float(done.stdout)
 
 
 IMPORT = """
@@ -107,7 +113,7 @@ print((time.perf_counter() - start) * 1e3)
 def imports() -> Row:
     """Milliseconds of `import numba_enzyme` after `import numba`, each in a new process."""
     with cache_folder() as folder:
-        taken = sorted(child(IMPORT, folder)[0] for _ in range(REPEATS))
+        taken = sorted(child(IMPORT, folder) for _ in range(REPEATS))
     return Row("import numba_enzyme beyond import numba", taken[REPEATS // 2], taken[0], 20.0, "ms")
 
 
@@ -150,7 +156,7 @@ def new_processes() -> Iterator[Row]:
             derived, compiled = (FIRST_CALL.format(warm=warm, function=function) for function in ("grad(primal)", "hand"))
             for code in (derived, compiled):
                 child(code, folder)
-            measured = list(pairs(lambda code=derived: child(code, folder)[0], lambda code=compiled: child(code, folder)[0], REPEATS))
+            measured = list(pairs(partial(child, derived, folder), partial(child, compiled, folder), REPEATS))
             what = f"first call in a new process, cache on disk, against njit(cache=True), {name}"
             yield ratio(what, measured, None if warm else 1.2)
             if warm:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from numba_enzyme import grad, hessian, hvp, jacfwd, jacrev, jvp, value_and_grad, vjp
+from numba_enzyme import SignatureError, grad, hessian, hvp, jacfwd, jacrev, jvp, value_and_grad, vjp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,6 +62,7 @@ CASES = [
     Case("math.sqrt(x)", (0.0,), (0.0,)),
     Case("math.sqrt(x)", (-0.0,), (0.0,)),
     Case("np.sqrt(x)", (0.0,), (0.0,)),
+    Case("math.sqrt(x)", (-1.0,), (NAN,), NAN),
     Case("np.sqrt(x)", (-1.0,), (NAN,), NAN),
     # Absolute values and signs
     Case("abs(x)", (0.0,), (1.0,)),
@@ -130,6 +131,8 @@ CASES = [
     Case("x % y", (7.5, 2.0), (1.0, -3.0)),
     Case("x % y", (-7.5, 2.0), (1.0, 4.0)),
     Case("np.fmod(x, y)", (-7.5, 2.0), (1.0, 3.0)),
+    Case("np.fmod(x, y)", (4.0, 2.0), (1.0, -2.0)),
+    Case("np.remainder(x, y)", (4.0, 2.0), (1.0, -2.0)),
     Case("x * (c // 2)", (1.5, -7), (-4.0,)),
     Case("x * (c % 4)", (1.5, -7), (1.0,)),
     # Ints as arguments
@@ -240,6 +243,11 @@ def test_second_order(case: Case):
 def test_the_page_has_these_rows_and_no_others():
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     assert rows == [case.line() for case in CASES]
+
+
+def test_a_bool_as_a_result_is_refused():
+    with pytest.raises(SignatureError, match="bool"):
+        grad(lambda x: x > 1.0)(1.5)
 
 
 def test_a_new_derivative_sees_a_rebound_global_and_an_old_one_keeps_its_own():
