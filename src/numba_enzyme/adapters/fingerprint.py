@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 # Functions of these packages are known to Numba by name; their code is pinned by the versions.
 _NAMED_PACKAGES = frozenset({"numpy", "math", "cmath", "operator", "builtins", "numba", "_operator", "random"})
-_VERSIONS = f"{numba.__version__} {np.__version__}"
+
+
+@functools.cache
+def _versions() -> str:
+    return f"{numba.__version__} {np.__version__}"  # Numba works its own out when it is first asked, which takes a while
 
 
 class Unfingerprintable(Exception):  # noqa: N818 - not an error: the caller takes another way
@@ -72,7 +76,7 @@ _SAID_BY_NAME = (types.Number, types.Boolean, types.Literal, types.Array, types.
 
 class _Walk:
     def __init__(self) -> None:
-        self.hash = hashlib.sha256(_VERSIONS.encode())
+        self.hash = hashlib.sha256(_versions().encode())
         self.seen: dict[int, int] = {}
         self.kept: list[Any] = []
 

@@ -27,7 +27,6 @@ from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, 
 from numba.core.typing import signature
 from numba.experimental.jitclass.base import JitClassType
 
-from numba_enzyme.adapters import primal_ufuncs
 from numba_enzyme.adapters.fingerprint import Unfingerprintable, fingerprint
 from numba_enzyme.errors import UnsupportedError
 
@@ -115,6 +114,8 @@ class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
         return super().get_function(_twin_type(fn), sig, _firstcall)
 
     def get_ufunc_info(self, ufunc_key: Any) -> Any:
+        from numba_enzyme.adapters import primal_ufuncs  # noqa: PLC0415 - not needed to import the package
+
         return {**super().get_ufunc_info(ufunc_key), **primal_ufuncs.REPLACED.get(ufunc_key, {})}
 
     def get_executable(self, library: Any, fndesc: Any, env: Any) -> Callable[..., Any]:
