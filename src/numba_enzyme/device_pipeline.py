@@ -16,7 +16,7 @@ from numba_enzyme.enzyme.diagnosis import explained
 from numba_enzyme.errors import DifferentiationError, UnsupportedError
 from numba_enzyme.frontend import cuda
 from numba_enzyme.frontend.cuda import DevicePrimal
-from numba_enzyme.llvm import nvvm, typed
+from numba_enzyme.llvm import nvvm, tape, typed
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints, without_signed_zero_sums
 from numba_enzyme.model.device_call import DeviceSpecialization
 from numba_enzyme.model.transform import REVERSE_MARKER
@@ -56,7 +56,8 @@ def emit_device(specialization: DeviceSpecialization) -> DeviceEmitted:
 
 def differentiate_device(emitted: DeviceEmitted) -> tuple[str, str]:
     """The module that `emitted` needs, before Enzyme and after it, under the names of libm."""
-    text = libdevice.prepared(typed.joined(_CUDA_HEAD, [typed.merged(_with_callees(emitted.core.module))]))
+    modules = [*_with_callees(emitted.core.module), typed.parts(tape.GROWTH)]
+    text = libdevice.prepared(typed.joined(_CUDA_HEAD, [typed.merged(modules)]))
     specialization = emitted.specialization
     keep_ir.keep(emitted.symbol, "before", text)
     try:
@@ -68,7 +69,9 @@ def differentiate_device(emitted: DeviceEmitted) -> tuple[str, str]:
 
 def finish_device(emitted: DeviceEmitted, after: str) -> str:
     """What Enzyme left, with everything that was hidden from it or asked for by it; still under the names of libm."""
-    return libdevice.resolved(after)
+    specialization = emitted.specialization
+    text = tape.in_local_memory(after, emitted.symbol, f"{specialization.name} of {specialization.function}", specialization.tape_bytes)
+    return libdevice.resolved(text)
 
 
 def build_device(emitted: DeviceEmitted, cc: tuple[int, int]) -> bytes:
@@ -76,9 +79,9 @@ def build_device(emitted: DeviceEmitted, cc: tuple[int, int]) -> bytes:
     specialization = emitted.specialization
     before, after = differentiate_device(emitted)
     keep_ir.keep(emitted.symbol, "after", after)
-    _refuse_heap(after, specialization.function)
     finished = nvvm.rewritten(libdevice.to_libdevice(finish_device(emitted, after)))
     keep_ir.keep(emitted.symbol, "nvvm", finished)
+    _refuse_heap(finished, specialization.function)
     _refuse_unknown(before, finished, specialization.function)
     return backend_cuda.ltoir(finished, cc, fastmath=specialization.fastmath)
 
@@ -96,7 +99,7 @@ def _refuse_unknown(before: str, finished: str, function: str) -> None:
     """LTO IR says nothing of a function that nobody defines: it would be missed when a kernel is linked, under a name nobody knows."""
     declared = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
     added = set(declared.findall(finished)) - set(declared.findall(before))
-    if unknown := sorted(name for name in added if not name.startswith(("__nv_", "llvm."))):
+    if unknown := sorted(name for name in added if not name.startswith(("__nv_", "llvm.", "__assertfail"))):
         raise DifferentiationError(
             f"{function} cannot be differentiated: its derivative needs {', '.join(unknown)}, which CUDA does not have. Hold the arguments "
             "it depends on constant (argnums=...), or write that part with operations that have a derivative."

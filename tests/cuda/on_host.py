@@ -6,6 +6,7 @@ would make, with arrays of NumPy.
 
 import ctypes
 import functools
+import os
 import re
 import subprocess
 
@@ -117,6 +118,7 @@ def host_code(text, symbol):
             f"  store {t} {value}, {t}* %t{n}",
         ]
     text += "\ndefine void @run(i8* %in, i8* %out) {\n" + "\n".join(lines) + "\n  ret void\n}\n"
+    text = text.replace("@__numba_cuda_mlir_error_code = external global i32", "@__numba_cuda_mlir_error_code = internal global i32 0")
     text = re.sub(r'target datalayout = "[^"]*"', f'target datalayout = "{LAYOUT}"', text)
     text = re.sub(r'target triple = "[^"]*"', 'target triple = "x86_64-pc-linux-gnu"', text)
     text = re.sub(r"@powi(f?)\(", lambda m: f"@llvm.powi.f{'32' if m[1] else '64'}.i32(", text)
@@ -155,5 +157,17 @@ def provide(name, function, arity=1):
     _MISSING[name] = kind(function)
     ll.add_symbol(name, ctypes.cast(_MISSING[name], ctypes.c_void_p).value)
 
+
+def _assertion_failed(message, *_):
+    # Nothing may follow a failed assertion on the device either.
+    os.write(2, message + b"\n")
+    os._exit(3)
+
+
+_ASSERT = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64)(_assertion_failed)
+ll.add_symbol("__assertfail", ctypes.cast(_ASSERT, ctypes.c_void_p).value)
+_KEYWORD = ctypes.c_int32(0)
+for _name in ("enzyme_const", "enzyme_dup", "enzyme_dupnoneed", "enzyme_out", "enzyme_width"):
+    ll.add_symbol(_name, ctypes.addressof(_KEYWORD))
 
 __all__ = ["evaluate", "host_code", "libdevice", "provide"]

@@ -7,19 +7,11 @@ import math
 import pytest
 
 import numba_enzyme as ne
-from numba_enzyme import DifferentiationError, UnsupportedError
+from numba_enzyme import DifferentiationError
 
 pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
 
 from numba_cuda_mlir import cuda, types
-
-
-@cuda.jit(device=True)
-def runs(x, n):
-    s = x
-    for _ in range(n):
-        s = s * s + x
-    return s
 
 
 @cuda.jit(device=True)
@@ -37,13 +29,6 @@ def skips(x):
 def build(derivative, *argtypes):
     resolved = derivative.resolve(argtypes, {})
     return resolved.link((9, 0), tuple(() for _ in resolved.argtypes))
-
-
-def test_a_tape_of_unknown_length():
-    with pytest.raises(UnsupportedError, match=r"runs has a loop.*jvp"):
-        build(ne.grad(runs, 0), types.float64, types.int64)
-    _, ltoir = build(ne.jvp(runs, 0), types.Tuple((types.float64, types.int64)), types.UniTuple(types.float64, 1))
-    assert ltoir
 
 
 def test_functions_whose_derivative_cuda_does_not_have():

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numba_enzyme.model.layout import Layout
     from numba_enzyme.model.tree import Node, Tree
 
-# Wider sweeps share more of the primal's work between tangents, but their registers spill; measured in benchmarks/widths.py.
-MAX_WIDTH = 8
+# Wider sweeps share more of the primal's work between tangents; measured in benchmarks/widths.py.
+MAX_WIDTH = 16
 
 _FLOATS: dict[str, ir.Type] = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
 _STATUS = ir.LiteralStructType([ir.IntType(32), ir.IntType(8).as_pointer()])

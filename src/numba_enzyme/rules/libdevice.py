@@ -119,4 +119,16 @@ def prepared(ir: str) -> str:
 
 def resolved(ir: str) -> str:
     """Gives the names that were hidden from Enzyme their meaning."""
+    if "@numba_enzyme_raise(" in ir:
+        ir = re.sub(r"^declare [^\n]*@numba_enzyme_raise\([^\n]*\n", _RAISE, ir, flags=re.MULTILINE)
     return ir
+
+
+# The kernel has the variable, and looks at it when it has ended.
+_RAISE = """@__numba_cuda_mlir_error_code = external global i32
+define internal { i32, i1 } @numba_enzyme_raise(i32 %code) {
+entry:
+  %done = cmpxchg i32* @__numba_cuda_mlir_error_code, i32 0, i32 %code monotonic monotonic
+  ret { i32, i1 } %done
+}
+"""

@@ -121,3 +121,29 @@ def test_products_and_second_order():
         row = [*ne.jvp(field)(tuple(x), (1.0, 0.5, 0.0)), *ne.vjp(field)(tuple(x), (1.0, -2.0)), h[0][0], h[0][1], h[1][1]]
         expected.append(row)
     np.testing.assert_allclose(launch(kernel, xs, np.zeros((N, 8))), np.array(expected), rtol=1e-11, atol=1e-11)
+
+
+def converging(x, n):
+    r = x
+    k = 0
+    while k < n and abs(r * r - x) > 1e-12:
+        r = 0.5 * (r + x / r)
+        k += 1
+    return r * r * r
+
+
+converging_d = cuda.jit(device=True)(converging)
+
+
+def test_a_loop_of_run_time_length_in_reverse():
+    gradient = ne.grad(converging_d, 0)
+
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            out[i, 0] = gradient(x[i, 0], i % 40)
+
+    xs = points(1)
+    expected = np.array([[ne.grad(converging, 0)(x[0], i % 40)] for i, x in enumerate(xs)])
+    np.testing.assert_allclose(launch(kernel, xs, np.zeros((N, 1))), expected, rtol=1e-11, atol=1e-11)
