@@ -24,7 +24,7 @@ class VendoredToolchainHook(BuildHookInterface[BuilderConfig]):
         self._or_abort(policy.refuse_other_hosts)
         return ["pip>=23"] if downloads() and staged_manifest(self._vendor) is None else []
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         manifest = self._or_abort(lambda: ensure(self._vendor))
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{manifest['platform']}"
@@ -33,7 +33,7 @@ class VendoredToolchainHook(BuildHookInterface[BuilderConfig]):
         bill.write_text(sbom.document(self.metadata.name, self.metadata.version, manifest), encoding="utf-8")
         build_data["sbom_files"].append(str(bill))
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         self._scratch.cleanup()
 
     @property

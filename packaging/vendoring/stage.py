@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +96,13 @@ def _replace(folder: Path, files: Mapping[str, bytes], manifest: Manifest) -> No
             path.write_bytes(content)
             path.chmod(0o755)
         (new / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        if folder.exists():
+        with suppress(FileNotFoundError):
             folder.rename(old)
-        new.rename(folder)
+        try:
+            new.rename(folder)
+        except OSError:  # another build was faster; its result will do if it is this one
+            if staged_manifest(folder) != manifest:
+                raise
     finally:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)

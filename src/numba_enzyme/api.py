@@ -6,12 +6,21 @@ seeds. The source of the names and of their meaning is JAX; the source of the ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from numba_enzyme.dispatch import host
 from numba_enzyme.errors import SignatureError
 from numba_enzyme.model import transform as transforms
-from numba_enzyme.model.transform import Transform, normalize_argnums
+from numba_enzyme.model.transform import normalize_argnums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numba_enzyme.model.transform import Transform
+
+
+# Where the types of device functions and of their derivatives are defined; told by name, so that nothing of CUDA is imported.
+_DEVICE_CODE = ("numba_cuda_mlir", "numba_enzyme.dispatch.device")
 
 
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
@@ -120,22 +129,15 @@ def differentiable(f: Callable[..., Any]) -> Any:
     >>> area(2.0, 3.0), area.grad(2.0, 3.0)
     (6.0, (3.0, 2.0))
     """
-    return _host().Differentiable(f, {t.__name__: t for t in (grad, value_and_grad, jvp, vjp, jacfwd, jacrev, hessian, hvp)})
+    return host.Differentiable(f, {t.__name__: t for t in (grad, value_and_grad, jvp, vjp, jacfwd, jacrev, hessian, hvp)})
 
 
 def _transformed(transform: Transform, f: Callable[..., Any], argnums: Any, options: dict[str, Any]) -> Any:
-    from numba_enzyme.dispatch import device  # noqa: PLC0415
+    if type(f).__module__.startswith(_DEVICE_CODE):
+        from numba_enzyme.dispatch import device  # noqa: PLC0415 - the CUDA half is loaded for those who use it
 
-    if device.is_device_code(f):
         return device.derivative(transform, f, normalize_argnums(argnums), options)
     for option in options:
         where = "an option for CUDA device functions" if option in ("signature", "cc") else "no option of it"
         raise SignatureError(f"{transform.name}: {option}= is {where}")
-    return _host().derivative(transform, f, normalize_argnums(argnums))
-
-
-def _host() -> Any:
-    """Numba's compiler comes in when the first derivative is asked for: importing this package costs little beyond importing Numba."""
-    from numba_enzyme.dispatch import host  # noqa: PLC0415
-
-    return host
+    return host.derivative(transform, f, normalize_argnums(argnums))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 CACHE_DIR = "NUMBA_ENZYME_CACHE_DIR"
+# All that is ever written there, so that clearing a folder the user named touches nothing else in it.
+BUILDS, TOOLCHAINS = "builds", "toolchains"
 
 
 def cache_dir() -> Path:
@@ -26,3 +29,14 @@ def writable_cache_dir() -> Path | None:
     except (OSError, RuntimeError):  # RuntimeError: this user has no home folder
         return None
     return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def usage() -> tuple[int, int]:
+    """How many files the cache holds, and their bytes."""
+    files = [path for name in (BUILDS, TOOLCHAINS) for path in (cache_dir() / name).rglob("*") if path.is_file()]
+    return len(files), sum(path.stat().st_size for path in files)
+
+
+def clear() -> None:
+    for name in (BUILDS, TOOLCHAINS):
+        shutil.rmtree(cache_dir() / name, ignore_errors=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from numba_enzyme.api import jacfwd, jacrev, jvp, vjp
 from numba_enzyme.errors import ArgumentError
 from numba_enzyme.model.transform import normalize_argnums, pick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 Mode = Literal["forward", "reverse"]
 
@@ -104,7 +106,11 @@ def _rows(
 
 def _difference(f: Callable[..., Any], args: tuple[Any, ...], picked: tuple[int, ...], direction: Any, step: float) -> Any:
     def central(h: float) -> Any:
-        return _map(lambda hi, lo: (float(hi) - float(lo)) / (2 * h), f(*_moved(args, picked, direction, h)), f(*_moved(args, picked, direction, -h)))
+        return _map(
+            lambda hi, lo: (float(hi) - float(lo)) / (2 * h),
+            f(*_moved(args, picked, direction, h)),
+            f(*_moved(args, picked, direction, -h)),
+        )
 
     # One step of Richardson's extrapolation: the error falls from h**2 to h**4.
     return _map(lambda fine, coarse: (4 * fine - coarse) / 3, central(step / 2), central(step))
@@ -140,5 +146,7 @@ def _table(rows: Sequence[_Row]) -> str:
     lines = [f"{'order':>5}  {'check':<36} {'expected':>24} {'got':>24} {'error':>9} {'limit':>9}"]
     for row in rows:
         verdict = "" if row.passed else "  FAILED"
-        lines.append(f"{row.order:>5}  {row.check:<36} {row.expected:>24.16g} {row.got:>24.16g} {row.error:>9.2g} {row.limit:>9.2g}{verdict}")
+        lines.append(
+            f"{row.order:>5}  {row.check:<36} {row.expected:>24.16g} {row.got:>24.16g} {row.error:>9.2g} {row.limit:>9.2g}{verdict}"
+        )
     return "\n".join(lines)

@@ -11,7 +11,9 @@ import pytest
 
 import numba_enzyme as ne
 
-from numba_cuda_mlir import compiler, cuda, types  # isort: skip
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+
+from numba_cuda_mlir import compiler, cuda, types
 
 f4, f8 = types.float32, types.float64
 CAPABILITIES = [(8, 0), (9, 0), (10, 0), (12, 0)]
@@ -133,7 +135,8 @@ def test_a_literal_unit_tangent_costs_its_column(tmp_path):
         return directional((x, y, z), (0.0, 0.0, 1.0))
 
     counts = [
-        floating(disassemble(compiler.compile_cubin(kernel_of(k, 3), types.void(VECTOR, MATRIX), cc=(9, 0)), tmp_path)) for k in (column, by_hand)
+        floating(disassemble(compiler.compile_cubin(kernel_of(k, 3), types.void(VECTOR, MATRIX), cc=(9, 0)), tmp_path))
+        for k in (column, by_hand)
     ]
     assert counts[0] <= counts[1]
 

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import numba_enzyme as ne
-from numba_enzyme import pipeline
+from numba_enzyme import device_pipeline as pipeline
 from numba_enzyme.dispatch import device_forms
 from numba_enzyme.llvm import tape
 
-from numba_cuda_mlir import compiler, cuda, types  # isort: skip
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+
+from numba_cuda_mlir import compiler, cuda, types
 
 f8 = types.float64
 
@@ -115,7 +117,10 @@ def test_loops_of_a_fixed_length_use_local_arrays(evaluate, function):
 
 
 def test_the_heap_of_the_device_is_never_used():
-    for derivative, argtypes in ((ne.grad(counted, argnums=0), (f8, types.int64)), (ne.grad(nested, argnums=(0, 1)), (f8, f8, types.int64))):
+    for derivative, argtypes in (
+        (ne.grad(counted, argnums=0), (f8, types.int64)),
+        (ne.grad(nested, argnums=(0, 1)), (f8, f8, types.int64)),
+    ):
         text = text_of(derivative, *argtypes)
         assert "@malloc" not in text
         assert "@free" not in text
@@ -153,7 +158,7 @@ def test_tapes_link(cc):
 def test_constant_allocations_once_become_arrays():
     before = "define void @f() {\nentry:\n  %m = tail call noalias nonnull i8* @malloc(i64 128), !enzyme_cache_alloc !0\n  ret void\n}"
     after = tape.constant_once(before)
-    assert "%\"m.local\" = alloca [128 x i8], align 16" in after
+    assert '%"m.local" = alloca [128 x i8], align 16' in after
     assert "malloc(" not in after
     in_loop = "define void @f() {\nentry:\n  br label %l\n\nl:\n  %m = call i8* @malloc(i64 128)\n  br label %l\n}"
     assert tape.constant_once(in_loop) == in_loop

@@ -14,7 +14,6 @@ from typing import Any, Protocol, TypeAlias
 from numba_enzyme.adapters import numba_cuda_mlir
 from numba_enzyme.adapters.numba_cuda_mlir import CC
 
-
 # For each argument of a derivative, whether each of its values is written as zero at the call site.
 Zeros: TypeAlias = tuple[tuple[bool, ...], ...]
 
@@ -63,7 +62,7 @@ _types: dict[int, Any] = {}
 _link_items: dict[tuple[str, CC], Any] = {}
 
 
-def _typeof(callee: Callee, context: object) -> Any:  # noqa: ARG001
+def _typeof(callee: Callee, context: object) -> Any:
     if id(callee) not in _types:
         from numba_cuda_mlir import extending, types  # noqa: PLC0415
 

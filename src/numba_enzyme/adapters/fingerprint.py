@@ -11,18 +11,26 @@ import enum
 import functools
 import hashlib
 import struct
-from collections.abc import Callable
+import sys
+from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
-from numba.core import types
+from numba.core import config, types
 from numba.core.dispatcher import Dispatcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Functions of these packages are known to Numba by name; their code is pinned by the versions.
 _NAMED_PACKAGES = frozenset({"numpy", "math", "cmath", "operator", "builtins", "numba", "_operator", "random"})
-_VERSIONS = f"{numba.__version__} {np.__version__}"
+
+
+@functools.cache
+def _versions() -> str:
+    return f"{numba.__version__} {np.__version__}"  # Numba works its own out when it is first asked, which takes a while
 
 
 class Unfingerprintable(Exception):  # noqa: N818 - not an error: the caller takes another way
@@ -36,9 +44,39 @@ def fingerprint(function: Any) -> str:
     return walk.hash.hexdigest()
 
 
+def call_fingerprint(parts: tuple[Any, ...], argtypes: tuple[Any, ...]) -> str:
+    """The hash of a call: of the function that is called, taken apart, and of its argument types."""
+    walk = _Walk()
+    walk.items("parts", parts)
+    # Whatever else decides what Numba makes of the bytecode.
+    walk.put("settings", f"{sys.version} {config.BOUNDSCHECK} {config.DEBUGINFO_DEFAULT} {config.DISABLE_PERFORMANCE_WARNINGS}")
+    walk.items("argument types", tuple(_Argument(ty) for ty in argtypes))
+    return walk.hash.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """An argument's type, if its name says all of it."""
+
+    numba_type: Any
+
+    def fingerprint_parts(self) -> tuple[Any, ...]:
+        ty = self.numba_type
+        if isinstance(ty, types.Omitted):
+            return ("omitted", ty.value)
+        if isinstance(ty, types.BaseTuple):
+            return ("tuple", getattr(ty, "instance_class", None), *(_Argument(element) for element in ty.types))
+        if isinstance(ty, _SAID_BY_NAME):
+            return ("type", str(ty))
+        raise Unfingerprintable(f"an argument of type {ty}")
+
+
+_SAID_BY_NAME = (types.Number, types.Boolean, types.Literal, types.Array, types.UnicodeType, types.NoneType)
+
+
 class _Walk:
     def __init__(self) -> None:
-        self.hash = hashlib.sha256(_VERSIONS.encode())
+        self.hash = hashlib.sha256(_versions().encode())
         self.seen: dict[int, int] = {}
         self.kept: list[Any] = []
 
@@ -144,6 +182,7 @@ class _Walk:
         self.put("function", f"{value.__module__} {value.__qualname__}")
         self.items("defaults", (value.__defaults__ or (), tuple(sorted((value.__kwdefaults__ or {}).items()))))
         self.code(value.__code__)
+        names = _names(value.__code__)
         for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
             self.put("cell", name)
             try:
@@ -151,20 +190,21 @@ class _Walk:
             except ValueError:
                 self.put("empty cell")
             else:
-                self.value(content)
-        self._globals(value)
+                self._read(content, names)
+        self._globals(value, names)
 
-    def _globals(self, value: FunctionType) -> None:
-        names = _names(value.__code__)
+    def _globals(self, value: FunctionType, names: frozenset[str]) -> None:
         for name in sorted(names & value.__globals__.keys()):
             self.put("global", name)
-            content = value.__globals__[name]
-            self.value(content)
-            if isinstance(content, ModuleType):
-                self._attributes(content, names)
+            self._read(value.__globals__[name], names)
         for name in sorted(names - value.__globals__.keys()):
             if hasattr(builtins, name):
                 self.put("builtin", name)
+
+    def _read(self, content: Any, names: frozenset[str]) -> None:
+        self.value(content)
+        if isinstance(content, ModuleType):
+            self._attributes(content, names)
 
     def _attributes(self, module: ModuleType, names: frozenset[str]) -> None:
         """What the function may read of `module`: every name it mentions that the module has."""

@@ -5,17 +5,23 @@ Checked on Numba 0.62 to 0.68.
 
 from __future__ import annotations
 
-from typing import Any
+import struct
+from typing import TYPE_CHECKING, Any
 
-import llvmlite.binding as ll
-from llvmlite import ir
-from numba.core import funcdesc, itanium_mangler, typing
-from numba.core.compiler import CompileResult, compile_result
+from numba.core import cgutils, funcdesc, itanium_mangler, typing
+from numba.core.callconv import excinfo_ptr_t
+from numba.core.compiler import compile_result
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import Environment
 from numba.core.registry import cpu_target
 
 from numba_enzyme.adapters import primal_target
+from numba_enzyme.adapters.host_codegen import HostLibrary, create_codegen, create_library
+
+if TYPE_CHECKING:
+    import llvmlite.binding as ll
+    from llvmlite import ir
+    from numba.core.compiler import CompileResult
 
 PACKAGE = "numba_enzyme"
 
@@ -49,32 +55,56 @@ def primal_context() -> Any:
     return context
 
 
-def primal_result(module: ir.Module, fndesc: funcdesc.FunctionDescriptor, callee: CompileResult) -> CompileResult:
-    """An emitted entry point over the call tree of `callee`, to be called from code of the primal target."""
-    context = primal_context()
-    library = context.codegen().create_library(fndesc.unique_name)
-    library.add_linking_library(callee.library)
-    library.add_ir_module(module)
+def primal_library(module: ir.Module, fndesc: funcdesc.FunctionDescriptor, callee: CompileResult) -> primal_target.PrimalLibrary:
+    """An emitted entry point over the call tree of `callee`."""
+    library: primal_target.PrimalLibrary = primal_context().codegen().create_library(fndesc.unique_name)
     with global_compiler_lock:
+        library.add_linking_library(callee.library)
+        library.add_ir_module(module)
         library.finalize()
-    return _result(context, primal_target.descriptor.typing_context, library, fndesc, None)
+    return library
+
+
+def primal_result(library: primal_target.PrimalLibrary, fndesc: funcdesc.FunctionDescriptor) -> CompileResult:
+    """An entry point that code of the primal target may call. Numba remembers it until it is told that its dispatcher died."""
+    return _result(primal_context(), primal_target.descriptor.typing_context, library, fndesc, None)
 
 
 def host_result(module: ll.ModuleRef, fndesc: funcdesc.FunctionDescriptor) -> CompileResult:
     """A finished module as a function of Numba's CPU target: callable from Python and linked into what calls it."""
-    context = cpu_target.target_context
-    context.refresh()
-    library = context.codegen().create_library(fndesc.unique_name)
-    # Other functions are compiled into object code that is kept (cache=True), and this library's code with them.
+    library = create_library(fndesc.unique_name)
+    # What calls it may be kept as object code (cache=True), and so may it.
     library.enable_object_caching()
     module.verify()
-    for function in module.functions:
-        if not function.is_declaration and b"noinline" not in b" ".join(function.attributes):
-            function.add_function_attribute("alwaysinline")
     library._final_module.link_in(module)
     environment = Environment.from_fndesc(fndesc)
-    context.create_cpython_wrapper(library, fndesc, environment, None)
-    return _result(context, cpu_target.typing_context, library, fndesc, environment)
+    with global_compiler_lock:
+        context = _host_context()
+        context.create_cpython_wrapper(library, fndesc, environment, None)
+        return _result(context, cpu_target.typing_context, library, fndesc, environment)
+
+
+def saved(result: CompileResult) -> bytes:
+    """The code of a `host_result`: for the machine, and as bitcode for callers to inline."""
+    _, _, (machine_code, bitcode) = result.library.serialize_using_object_code()
+    code: bytes = struct.pack("<Q", len(machine_code)) + machine_code + bitcode
+    return code
+
+
+def loaded(code: bytes, fndesc: funcdesc.FunctionDescriptor) -> CompileResult:
+    """The `host_result` whose code was `saved`."""
+    (length,) = struct.unpack_from("<Q", code)
+    state = (fndesc.unique_name, "object", (code[8 : 8 + length], code[8 + length :]))
+    with global_compiler_lock:
+        context = _host_context()
+        library = HostLibrary._unserialize(create_codegen(fndesc.unique_name), state)
+        return _result(context, cpu_target.typing_context, library, fndesc, Environment.from_fndesc(fndesc))
+
+
+def _host_context() -> Any:
+    context = cpu_target.target_context
+    context.refresh()
+    return context
 
 
 def _result(context: Any, typing_context: Any, library: Any, fndesc: funcdesc.FunctionDescriptor, environment: Any) -> CompileResult:
@@ -96,3 +126,11 @@ def _result(context: Any, typing_context: Any, library: Any, fndesc: funcdesc.Fu
         metadata={},
         reload_init=[],
     )
+
+
+def return_if_raised(context: Any, builder: ir.IRBuilder, code: ir.Value, excinfo: ir.Value) -> None:
+    """Returns from the function that `builder` is in, with what was raised, if `code` says that something was."""
+    convention = context.call_conv
+    status = convention._get_return_status(builder, code, builder.bitcast(excinfo, excinfo_ptr_t))
+    with cgutils.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)

@@ -5,11 +5,16 @@ Checked on Numba 0.62 to 0.68.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba.core import types
 
-from numba_enzyme.model.tree import Leaf, Node, Tree
+from numba_enzyme.model.tree import Leaf, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numba_enzyme.model.tree import Tree
 
 _FLOATS = {"float32": types.float32, "float64": types.float64}
 
@@ -46,3 +51,33 @@ def from_tree(tree: Tree) -> Any:
 def from_children(children: list[Any], like: Any) -> Any:
     """The tuple type with these element types that is named if `like` is."""
     return types.BaseTuple.from_types(children, getattr(like, "instance_class", None) or tuple)
+
+
+def fits(numba_type: Any, tree: Tree) -> bool:
+    """Whether values of `numba_type` can seed `tree`: numbers where it has leaves."""
+    if isinstance(tree, Leaf):
+        return isinstance(types.unliteral(numba_type), (types.Float, types.Integer))
+    return (
+        isinstance(numba_type, types.BaseTuple)
+        and len(numba_type.types) == len(tree.children)
+        and all(fits(element, child) for element, child in zip(numba_type.types, tree.children, strict=True))
+    )
+
+
+def said(numba_type: Any) -> str:
+    """A Numba type in a sentence."""
+    plain = str(types.unliteral(numba_type))
+    if plain == "none":
+        return "None"
+    return f"{'an' if plain[0] in 'aeiou' else 'a'} {plain}"
+
+
+def named_classes(numba_types: Iterable[Any]) -> list[type]:
+    """The classes of the named tuples in `numba_types`, in the order in which they are met."""
+    found = []
+    for numba_type in numba_types:
+        if isinstance(numba_type, types.BaseTuple):
+            if hasattr(numba_type, "instance_class"):
+                found.append(numba_type.instance_class)
+            found += named_classes(numba_type.types)
+    return found

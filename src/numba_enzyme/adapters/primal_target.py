@@ -10,16 +10,13 @@ Checked on Numba 0.62 to 0.68.
 from __future__ import annotations
 
 import functools
+import re
 import weakref
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
-import llvmlite.binding as ll
-import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, codegen, cpu, fastmathpass, types, typing
-from numba.core.compiler import CompileResult
+from numba.core import codegen, cpu, fastmathpass, types, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 from numba.core.descriptors import TargetDescriptor
@@ -27,8 +24,17 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
+from numba.core.typing import signature
+from numba.experimental.jitclass.base import JitClassType
 
 from numba_enzyme.adapters.fingerprint import Unfingerprintable, fingerprint
+from numba_enzyme.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import llvmlite.binding as ll
+    from numba.core.compiler import CompileResult
 
 NAME = "numba_enzyme_primal"
 TWIN = "__numba_enzyme_twin__"
@@ -74,7 +80,20 @@ class PrimalCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
 
 class PrimalTyping(typing.Context):  # type: ignore[misc]
     def resolve_value_type(self, val: Any) -> Any:
-        return _twin_type(super().resolve_value_type(val))
+        if isinstance(val, JitClassType):
+            raise UnsupportedError(
+                f"the jitclass {val.__name__} cannot be differentiated through: its objects live in memory of Numba's own"
+            )
+        try:
+            found = super().resolve_value_type(val)
+        except ValueError:
+            # Numba has no type for a plain function. Here it means what it would if it were compiled with njit: itself, say.
+            if not isinstance(val, FunctionType):
+                raise
+            return types.Dispatcher(_plain_twin(val))
+        if isinstance(found, types.FunctionType):
+            raise UnsupportedError(f"it calls {val!r} through a pointer, and there is no telling what code that is: call an njit function")
+        return _twin_type(found)
 
     range_takes_floats = True
 
@@ -95,8 +114,9 @@ class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
         return super().get_function(_twin_type(fn), sig, _firstcall)
 
     def get_ufunc_info(self, ufunc_key: Any) -> Any:
-        # Numba's cube root tests for NaN under fast-math flags, which Enzyme takes at their word: it would come out as NaN.
-        return _CBRT if ufunc_key is np.cbrt else super().get_ufunc_info(ufunc_key)
+        from numba_enzyme.adapters import primal_ufuncs  # noqa: PLC0415 - not needed to import the package
+
+        return {**super().get_ufunc_info(ufunc_key), **primal_ufuncs.REPLACED.get(ufunc_key, {})}
 
     def get_executable(self, library: Any, fndesc: Any, env: Any) -> Callable[..., Any]:
         # Numba keys what it knows of a function by its entry point. Nothing is run here, but the key must be the function's own.
@@ -112,16 +132,6 @@ class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
         # The CPU target links Numba's memory runtime here. It stays declared: Enzyme is given a runtime that it understands.
         if self.fastmath:
             fastmathpass.rewrite_module(mod, self.fastmath)
-
-
-def _cbrt(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    (argument,) = args
-    symbol = "cbrtf" if sig.return_type == types.float32 else "cbrt"
-    callee = cgutils.get_or_insert_function(builder.module, ir.FunctionType(argument.type, [argument.type]), symbol)
-    return builder.call(callee, args)
-
-
-_CBRT = {"f->f": _cbrt, "d->d": _cbrt}
 
 
 class PrimalDescriptor(TargetDescriptor):  # type: ignore[misc]
@@ -182,6 +192,10 @@ def twin(dispatcher: Dispatcher) -> PrimalDispatcher:
     return _session[key]
 
 
+def _plain_twin(function: FunctionType) -> PrimalDispatcher:
+    return _session.setdefault(id(function), PrimalDispatcher(function, targetoptions={"nopython": True}))
+
+
 _session: dict[int, PrimalDispatcher] = {}
 
 
@@ -216,21 +230,22 @@ def _twin_type(fn: Any) -> Any:
     return fn
 
 
-def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...]) -> CompileResult:
+def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any = None) -> CompileResult:
     """Compiles `dispatcher` and all it calls, unoptimised; the result's library holds the whole call tree in one module."""
     with global_compiler_lock, _one_session(), target_override(NAME):
         primal = twin(dispatcher)
-        primal.compile(argtypes)
+        _session.setdefault(id(primal.py_func), primal)
+        primal.compile(argtypes if restype is None else signature(restype, *argtypes))
         return primal.overloads[argtypes]
 
 
-def compile_promoted(dispatcher: Dispatcher, argtypes: tuple[Any, ...]) -> CompileResult:
+def compile_promoted(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any = None) -> CompileResult:
     """The same where integers have become floats: then `range` of a float, which Numba would cut off in silence, is refused."""
     typing_context = descriptor.typing_context
     with global_compiler_lock:
         typing_context.range_takes_floats = False
         try:
-            return compile_primal(_new_twin(dispatcher), argtypes)
+            return compile_primal(_new_twin(dispatcher), argtypes, restype)
         finally:
             typing_context.range_takes_floats = True
 
@@ -252,21 +267,35 @@ def linked_module(library: PrimalLibrary) -> ll.ModuleRef:
         library._ensure_finalized()
         module = library._final_module
         seen: set[str] = set()
-        while missing := _unresolved(module) - seen:
+        while missing := _unresolved(module).keys() - seen:
             for name in missing:
                 seen.add(name)
-                _link_definition(module, name)
+                seen.add(_link_definition(module, name))
         return module
 
 
-def _unresolved(module: ll.ModuleRef) -> set[str]:
+def _unresolved(module: ll.ModuleRef) -> dict[str, ll.ValueRef]:
     """Functions that call each other reach one another through pointers, which Numba fills in when code is loaded."""
-    return {g.name[len(_UNRESOLVED) :] for g in module.global_variables if g.name.startswith(_UNRESOLVED)}
+    return {g.name[len(_UNRESOLVED) :]: g for g in module.global_variables if g.name.startswith(_UNRESOLVED)}
 
 
-def _link_definition(module: ll.ModuleRef, name: str) -> None:
-    if any(f.name == name and not f.is_declaration for f in module.functions):
-        return
-    owner = _definitions[name]
-    owner._ensure_finalized()
-    module.link_in(owner._final_module, preserve=True)
+def _link_definition(module: ll.ModuleRef, name: str) -> str:
+    """Links the function behind a pointer; its symbol."""
+    symbol = name if name in _definitions else _same_function(name)
+    if symbol != name:
+        _unresolved(module)[name].name = _UNRESOLVED + symbol
+    if not any(f.name == symbol and not f.is_declaration for f in module.functions):
+        owner = _definitions[symbol]
+        owner._ensure_finalized()
+        module.link_in(owner._final_module, preserve=True)
+    return symbol
+
+
+def _same_function(name: str) -> str:
+    """Numba names a function of a module that cannot be imported in two ways, which differ before the number that is the function's own."""
+    own = _from_number(name)
+    return next(symbol for symbol in list(_definitions) if _from_number(symbol) == own)
+
+
+def _from_number(symbol: str) -> str:
+    return symbol[match.start() :] if (match := re.search(r"B\d+v\d+B", symbol)) else symbol

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from numba_enzyme import pipeline
+from numba_enzyme import device_pipeline as pipeline
 from numba_enzyme.adapters import cuda_callsite, cuda_types, numba_cuda_mlir
 from numba_enzyme.adapters.cuda_callsite import Resolved, Zeros
 from numba_enzyme.dispatch import device_forms
@@ -17,7 +17,7 @@ from numba_enzyme.frontend.cuda import DevicePrimal
 from numba_enzyme.model.device_call import DeviceCall, DeviceSpecialization, by_values
 from numba_enzyme.model.layout import Layout, Parameter
 from numba_enzyme.model.results import returned
-from numba_enzyme.model.transform import Argnums, Call, Transform, pick
+from numba_enzyme.model.transform import Argnums, Call, Mode, Transform, pick
 from numba_enzyme.model.tree import Tree, leaves
 
 _KEPT = "__numba_enzyme_device_derivatives__"
@@ -30,11 +30,6 @@ class Options:
     signature: tuple[Any, ...] | None = None
     cc: numba_cuda_mlir.CC | None = None
     tape_bytes: int = 4096
-
-
-def is_device_code(function: Any) -> bool:
-    """Whether a transform of `function` is for CUDA. Does not import numba-cuda-mlir."""
-    return isinstance(function, DeviceDerivative) or type(function).__module__.partition(".")[0] == "numba_cuda_mlir"
 
 
 def derivative(transform: Transform, function: Any, argnums: Argnums, options: dict[str, Any]) -> DeviceDerivative:
@@ -53,8 +48,8 @@ def _check_function(transform: Transform, function: Any) -> None:
         return
     name = getattr(getattr(function, "py_func", None), "__qualname__", repr(function))
     raise SignatureError(
-        f"{transform.name}: {name} is a kernel. Put what it computes for each thread into a function under @cuda.jit(device=True), and call "
-        f"{transform.name} of that in a kernel"
+        f"{transform.name}: {name} is a kernel. Put what it computes for each thread into a function under @cuda.jit(device=True), and "
+        f"call {transform.name} of that in a kernel"
     )
 
 
@@ -68,8 +63,8 @@ def _checked(transform: Transform, options: dict[str, Any]) -> Options:
         types = getattr(signature, "args", signature)
         if not isinstance(types, (tuple, list)) or not all(hasattr(t, "mangling_args") for t in types):
             raise SignatureError(
-                f"{transform.name}: signature={signature!r} is no signature; write types.float64(types.float64, types.float64) with the types "
-                "of numba_cuda_mlir"
+                f"{transform.name}: signature={signature!r} is no signature; write types.float64(types.float64, types.float64) with the "
+                "types of numba_cuda_mlir"
             )
         made["signature"] = tuple(types)
     if "cc" in made:
@@ -102,8 +97,8 @@ class DeviceDerivative:
         self.options = options
         self.source: Callable[..., Any] = function.source if isinstance(function, DeviceDerivative) else function.py_func
         inner = function if isinstance(function, DeviceDerivative) else None
-        self.function_name: str = inner.__qualname__ if inner else self.source.__qualname__
-        self.__qualname__ = f"{transform.name}({self.function_name})"
+        self.function_name: str = str(function.__qualname__ if inner else self.source.__qualname__)
+        self.__qualname__: str = f"{transform.name}({self.function_name})"
         self.__name__ = f"{transform.name}_{function.__name__}"
         self.__module__ = self.source.__module__
         self.base_parameters = parameters(self.source, self.source.__qualname__)
@@ -213,7 +208,8 @@ class DeviceDerivative:
         if cuda_types.is_array(given):
             raise SignatureError(
                 f"{self.__qualname__}: parameter {name!r} of {self.function_name} is {said(given)}. Device functions with array parameters "
-                "cannot be differentiated yet: take the elements as a tuple; a call may then hand over an array in its place, given signature="
+                "cannot be differentiated yet: take the elements as a tuple; a call may then hand over an array in its place, given "
+                "signature="
             )
         if position not in self.picked:
             if cuda_types.flat_scalars(given) is None:
@@ -291,7 +287,11 @@ class DeviceDerivative:
             if parameters[n].tree is None:
                 raise SignatureError(f"{self.__qualname__}: {typed.names[n]!r} is {said(typed.types[n])}, which has no derivative")
         bare = isinstance(self.argnums, int) and len(picked) == 1
-        return Layout(self.transform, parameters, typed.result, tuple(picked), picked[0] if bare else None)
+        return Layout(self.transform, parameters, typed.result, tuple(picked), picked[0] if bare else None, self._mode(typed))
+
+    def _mode(self, typed: Typed) -> Mode:
+        # Enzyme's reverse mode over its own reverse mode gives wrong numbers, in silence, for loops with several ways round.
+        return Mode.FORWARD if pipeline.holds_reverse_sweep(typed.primal) else self.transform.mode
 
     def _grouped_layout(self, typed: Typed, base_types: tuple[Any, ...]) -> Layout:
         inner: DeviceDerivative = self.function
@@ -299,13 +299,13 @@ class DeviceDerivative:
         for name, tree in zip(self.parameter_names, made, strict=True):
             if tree is None:
                 raise SignatureError(
-                    f"{self.__qualname__}: {name!r} holds values that have no derivative. Take the derivative with arrays for its result, or "
-                    "put a function around that takes the floats alone"
+                    f"{self.__qualname__}: {name!r} holds values that have no derivative. Take the derivative with arrays for its result, "
+                    "or put a function around that takes the floats alone"
                 )
         parameters = tuple(
             Parameter(n, t if k in self.picked else None) for k, (n, t) in enumerate(zip(self.parameter_names, made, strict=True))
         )
-        return Layout(self.transform, parameters, typed.result, self.picked, self.argnums)
+        return Layout(self.transform, parameters, typed.result, self.picked, self.argnums, self._mode(typed))
 
     def function_value_types(self, base_types: tuple[Any, ...]) -> list[Any]:
         """The types of the arguments of the function that is differentiated, in a call by values."""

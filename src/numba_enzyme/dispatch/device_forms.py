@@ -59,7 +59,8 @@ def _seeded_form(derivative: DeviceDerivative, args: tuple[Any, ...]) -> Form:
     primals = tuple(cuda_types.elements(args[0]))
     if len(primals) != len(derivative.parameter_names):
         raise SignatureError(
-            f"{derivative.__qualname__}: {derivative.function_name} takes {_counted(derivative.parameter_names)}, but primals has {len(primals)}"
+            f"{derivative.__qualname__}: {derivative.function_name} takes {_counted(derivative.parameter_names)}, "
+            f"but primals has {len(primals)}"
         )
     role = Role.TANGENT if transform.call is Call.TANGENTS else Role.COTANGENT
     arguments = [Argument(Role.PRIMAL, n) for n in range(len(primals))]
@@ -96,8 +97,8 @@ def _tangents_form(derivative: DeviceDerivative, args: tuple[Any, ...], argument
     given = len(args) - 1 - len(names)
     if given < len(picked) or given % len(picked):
         raise SignatureError(
-            f"{derivative.__qualname__} is called (tangent, *args, *tangents): one array, {_counted(names)}, and for each set of tangents one "
-            f"for each of {', '.join(names[n] for n in picked)}; not {len(args)} arguments"
+            f"{derivative.__qualname__} is called (tangent, *args, *tangents): one array, {_counted(names)}, and for each set of tangents "
+            f"one for each of {', '.join(names[n] for n in picked)}; not {len(args)} arguments"
         )
     types = args[1 : 1 + len(names)]
     arguments += [_primal(n, t) for n, t in enumerate(types)]

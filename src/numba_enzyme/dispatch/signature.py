@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba_enzyme.errors import SignatureError
-from numba_enzyme.model.transform import Call, Transform
+from numba_enzyme.model.transform import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FunctionType
+
+    from numba_enzyme.model.transform import Transform
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -7,24 +7,28 @@ seeds the sweeps and puts what they give together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.callconv import excinfo_ptr_t
 
 from numba_enzyme.activity import Activity
+from numba_enzyme.adapters.host_target import return_if_raised
 from numba_enzyme.adapters.numba_types import from_tree
 from numba_enzyme.entrypoints import markers
 from numba_enzyme.entrypoints.markers import Slot
-from numba_enzyme.model.layout import Layout
 from numba_enzyme.model.transform import Call, Mode
-from numba_enzyme.model.tree import Leaf, Node, Tree, fold, leaves
+from numba_enzyme.model.tree import Leaf, fold, leaves
 
-# Wider sweeps share more of the primal's work between tangents, but their registers spill; measured in benchmarks/widths.py.
-MAX_WIDTH = 8
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numba_enzyme.model.layout import Layout
+    from numba_enzyme.model.tree import Node, Tree
+
+# Wider sweeps share more of the primal's work between tangents; measured in benchmarks/widths.py.
+MAX_WIDTH = 16
 
 _FLOATS: dict[str, ir.Type] = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
 _STATUS = ir.LiteralStructType([ir.IntType(32), ir.IntType(8).as_pointer()])
@@ -148,56 +152,64 @@ class _Emitter:
         self._flat_arguments = list(self._flatten())
 
     def result(self) -> ir.Value:
+        """What the call returns, by the sweeps that its transform needs."""
         transform = self.layout.transform
-        if transform.mode is Mode.FORWARD:
-            return self._jacobian_by_columns() if transform.jacobian else self._jvp()
+        if transform.call is Call.TANGENTS:
+            return self._jvp()
         if transform.jacobian:
-            return self._jacobian_by_rows()
-        if transform.call is Call.COTANGENT:
-            return self._partials(self._seeds(self.layout.result))
-        return self._grad()
+            return self._jacobian()
+        seeds = self._seeds() if transform.call is Call.COTANGENT else [_unit(leaf, one=True) for leaf in self.layout.outputs()]
+        return self._value_and_partials(seeds) if transform.with_value else self._partials(seeds, None)
 
     # What each transform seeds and returns.
 
-    def _grad(self) -> ir.Value:
-        seeds = [_unit(leaf, True) for leaf in self.layout.outputs()]
-        if not self.layout.transform.with_value:
-            return self._partials(seeds)
+    def _value_and_partials(self, seeds: Sequence[ir.Value]) -> ir.Value:
         out = self._outputs()
         partials = self._partials(seeds, out)
         value = self._tree_value(self.layout.result, iter([self.builder.load(_field(self.builder, out, 0))]))
         return self.context.make_tuple(self.builder, self.call.restype, [value, partials])
 
+    def _partials(self, seeds: Sequence[ir.Value], out: ir.Value | None) -> ir.Value:
+        """The outputs' partials weighted by `seeds`; the outputs' values are left in `out`."""
+        sweep = self._reverse if self.layout.mode is Mode.REVERSE else self._weighted_columns
+        return self._tree_value(self.layout.partials(), iter(self._picked(sweep(seeds, out))))
+
     def _jvp(self) -> ir.Value:
-        by_input = dict(zip(self.layout.picked_inputs(), self._seeds(self.layout.tangents()), strict=True))
-        (outputs,) = self._forward([[by_input[n] for n in range(len(by_input))]])
+        by_input = dict(zip(self.layout.picked_inputs(), self._seeds(), strict=True))
+        (outputs,) = self._forward([[by_input[n] for n in range(len(by_input))]], None)
         return self._tree_value(self.layout.result, iter(outputs))
 
-    def _jacobian_by_columns(self) -> ir.Value:
-        inputs = self.layout.inputs()
-        units = [[_unit(leaf, k == n) for k, leaf in enumerate(inputs)] for n in range(len(inputs))]
-        columns = [column for start in range(0, len(units), MAX_WIDTH) for column in self._forward(units[start : start + MAX_WIDTH])]
-        rows = [[columns[n][m] for n in self.layout.picked_inputs()] for m in range(len(self.layout.outputs()))]
-        return self._jacobian(rows)
-
-    def _jacobian_by_rows(self) -> ir.Value:
+    def _jacobian(self) -> ir.Value:
         outputs = self.layout.outputs()
-        units = [[_unit(leaf, k == m) for k, leaf in enumerate(outputs)] for m in range(len(outputs))]
-        rows = [self._picked(self._reverse(seeds)) for seeds in units]
-        return self._jacobian(rows)
-
-    def _partials(self, seeds: Sequence[ir.Value], out: ir.Value | None = None) -> ir.Value:
-        return self._tree_value(self.layout.partials(), iter(self._picked(self._reverse(seeds, out))))
-
-    def _jacobian(self, rows: Sequence[Sequence[ir.Value]]) -> ir.Value:
+        if self.layout.mode is Mode.REVERSE:
+            rows = [self._reverse([_unit(leaf, one=k == m) for k, leaf in enumerate(outputs)], None) for m in range(len(outputs))]
+        else:
+            columns = self._columns(None)
+            rows = [[column[m] for column in columns] for m in range(len(outputs))]
         tree = self.layout.jacobian()
+        values = (value for row in rows for value in self._picked(row))
         # A partial has its argument's type; a forward sweep computes it in its output's.
-        values = [self._as_leaf(value, leaf) for value, leaf in zip((v for row in rows for v in row), leaves(tree), strict=True)]
-        return self._tree_value(tree, iter(values))
+        return self._tree_value(tree, (self._as_leaf(value, leaf) for value, leaf in zip(values, leaves(tree), strict=True)))
+
+    def _columns(self, out: ir.Value | None) -> list[list[ir.Value]]:
+        """All outputs' partials by each input in turn."""
+        inputs = self.layout.inputs()
+        units = [[_unit(leaf, one=k == n) for k, leaf in enumerate(inputs)] for n in range(len(inputs))]
+        return [column for start in range(0, len(units), MAX_WIDTH) for column in self._forward(units[start : start + MAX_WIDTH], out)]
+
+    def _weighted_columns(self, seeds: Sequence[ir.Value], out: ir.Value | None) -> list[ir.Value]:
+        """What a reverse sweep gives, by forward sweeps."""
+        partials = []
+        for leaf, column in zip(self.layout.inputs(), self._columns(out), strict=True):
+            total: ir.Value = ir.Constant(_FLOATS[leaf.dtype], 0.0)
+            for seed, tangent in zip(seeds, column, strict=True):
+                total = self.builder.fadd(total, self._as_leaf(self.builder.fmul(seed, tangent), leaf))
+            partials.append(total)
+        return partials
 
     # Sweeps.
 
-    def _reverse(self, seeds: Sequence[ir.Value], out: ir.Value | None = None) -> list[ir.Value]:
+    def _reverse(self, seeds: Sequence[ir.Value], out: ir.Value | None) -> list[ir.Value]:
         shadow = self._outputs()
         for k, seed in enumerate(seeds):
             self.builder.store(seed, _field(self.builder, shadow, k))
@@ -206,13 +218,15 @@ class _Emitter:
         slots += [Slot(Activity.OUT if active else Activity.CONST, value) for active, value in self._flat_arguments]
         partials = markers.reverse(self.builder, self.flat, slots)
         self._return_if_raised()
-        return partials
+        # Adjoints are free to come out as -0.0 (llvm/signed_zero.py), which nobody wants to read.
+        return [self.builder.fadd(partial, ir.Constant(partial.type, 0.0)) for partial in partials]
 
-    def _forward(self, tangents: Sequence[Sequence[ir.Value]]) -> list[list[ir.Value]]:
+    def _forward(self, tangents: Sequence[Sequence[ir.Value]], out: ir.Value | None) -> list[list[ir.Value]]:
         """One sweep that carries each of `tangents` (a value for each input); gives each one's outputs."""
         shadows = [self._outputs() for _ in tangents]
         by_input = iter(zip(*tangents, strict=True))
-        slots = [Slot(Activity.DUPNONEED, self._outputs(), tuple(shadows)), Slot(Activity.CONST, self.status)]
+        role = Activity.DUPNONEED if out is None else Activity.DUP
+        slots = [Slot(role, out or self._outputs(), tuple(shadows)), Slot(Activity.CONST, self.status)]
         for active, value in self._flat_arguments:
             slots.append(Slot(Activity.DUP, value, tuple(next(by_input))) if active else Slot(Activity.CONST, value))
         markers.forward(self.builder, self.flat, slots, len(tangents))
@@ -220,12 +234,8 @@ class _Emitter:
         return [[self.builder.load(_field(self.builder, s, k)) for k in range(len(self.layout.outputs()))] for s in shadows]
 
     def _return_if_raised(self) -> None:
-        builder, convention = self.builder, self.context.call_conv
-        code = builder.load(_field(builder, self.status, 0))
-        excinfo = builder.bitcast(builder.load(_field(builder, self.status, 1)), excinfo_ptr_t)
-        status = convention._get_return_status(builder, code, excinfo)
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
+        code, excinfo = (self.builder.load(_field(self.builder, self.status, k)) for k in range(2))
+        return_if_raised(self.context, self.builder, code, excinfo)
 
     # Values.
 
@@ -244,8 +254,9 @@ class _Emitter:
             for flat in self.context.get_arg_packer((numba_type,)).as_arguments(self.builder, [value]):
                 yield parameter.tree is not None, flat
 
-    def _seeds(self, tree: Tree) -> list[ir.Value]:
-        """The floats of the call's second argument: tangents or a cotangent, shaped like `tree`."""
+    def _seeds(self) -> list[ir.Value]:
+        """The floats of the call's second argument: tangents or a cotangent."""
+        tree = self.layout.seeds()
         seed_type = from_tree(tree)
         value = convert(self.context, self.builder, self.arguments[1], self.call.argtypes[1], seed_type)
         return list(_unpack(self.builder, value, tree))
@@ -274,5 +285,5 @@ class _Emitter:
         return self.builder.fptrunc(value, wanted) if wanted == ir.FloatType() else self.builder.fpext(value, wanted)
 
 
-def _unit(leaf: Leaf, one: bool) -> ir.Constant:
+def _unit(leaf: Leaf, *, one: bool) -> ir.Constant:
     return ir.Constant(_FLOATS[leaf.dtype], 1.0 if one else 0.0)

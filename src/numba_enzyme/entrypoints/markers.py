@@ -6,12 +6,16 @@ when it replaces the call by the code of a sweep.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
 from numba_enzyme.activity import Activity
+from numba_enzyme.model.transform import FORWARD_MARKER, REVERSE_MARKER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
@@ -31,7 +35,7 @@ def reverse(builder: ir.IRBuilder, primal: ir.Function, slots: Sequence[Slot]) -
     """Calls the reverse sweep of `primal`, whose results leave through memory; gives the partials of the OUT slots in order."""
     partials = [slot.value.type for slot in slots if slot.activity is Activity.OUT]
     returns = ir.LiteralStructType(partials) if partials else ir.VoidType()
-    call = _call(builder, "__enzyme_autodiff", returns, primal, [], slots)
+    call = _call(builder, REVERSE_MARKER, returns, primal, [], slots)
     return [builder.extract_value(call, k) for k in range(len(partials))]
 
 
@@ -40,7 +44,7 @@ def forward(builder: ir.IRBuilder, primal: ir.Function, slots: Sequence[Slot], w
     options: list[ir.Value] = []
     if width > 1:
         options = [_keyword(builder, "enzyme_width"), ir.Constant(I64, width)]
-    _call(builder, "__enzyme_fwddiff", ir.VoidType(), primal, options, slots)
+    _call(builder, FORWARD_MARKER, ir.VoidType(), primal, options, slots)
 
 
 def _call(

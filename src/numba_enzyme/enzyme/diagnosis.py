@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from numba_enzyme.errors import DifferentiationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _WAY_OUT = "Hold the arguments it depends on constant (argnums=...), or write that part with operations that have a derivative"
 
 _CAUSES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (
-        r"No (?:reverse pass|augmented forward pass|forward mode derivative|forward derivative|create nofree[^\n]*?) (?:found )?(?:for|of) (\S+)",
+        (
+            r"No (?:reverse pass|augmented forward pass|forward mode derivative|forward derivative|create nofree[^\n]*?) "
+            r"(?:found )?(?:for|of) (?:empty function \()?([^\s()]+)"
+        ),
         lambda m: f"it uses {readable(m[1])}, which has no derivative",
     ),
     (r"Enzyme: Cannot deduce type of ([^\n]*)", lambda m: f"Enzyme cannot tell which memory holds floats, at `{m[1].strip()}`"),
@@ -24,18 +30,25 @@ _CAUSES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 # Lines that come before, or instead of, the reason.
 _NOISE = ("warning:", "PLEASE submit", "Stack dump", "#", "0.", "1.", "2.")
 
-_KNOWN = {
-    "numba_gil_ensure": "Python objects (objmode or a Python call)",
-    "NRT_MemInfo_new_varsize_dtor": "a list or another container that grows",
-    "NRT_MemInfo_new_varsize": "a list or another container that grows",
-}
+_KNOWN = (
+    ("numba_gil_", "Python objects (objmode or print)"),
+    ("numba_unpickle", "Python objects (objmode or print)"),
+    ("Py", "Python objects (objmode or print)"),
+    ("NRT_MemInfo_new", "a list or another container that grows"),
+    ("numba_list", "a list"),
+    ("numba_dict", "a dictionary"),
+    ("numba_set", "a set"),
+    ("numba_get_np_random_state", "random numbers (np.random)"),
+    ("numba_get_py_random_state", "random numbers (random)"),
+)
 
 
 def readable(symbol: str) -> str:
     """A symbol as its author knows it: `_ZN8__main__4stepB2v1Ed` is `__main__.step`."""
     name = symbol.strip("@\"'")
-    if name in _KNOWN:
-        return _KNOWN[name]
+    for prefix, text in _KNOWN:
+        if name.startswith(prefix):
+            return text
     if not name.startswith("_ZN"):
         return name
     parts: list[str] = []

@@ -6,18 +6,10 @@ import os
 import re
 from pathlib import Path
 
-import llvmlite.binding as ll
 
-
-def keep(name: str, digest: str, stage: str, ir: str) -> None:
-    """Writes `ir` as `<name>-<digest>.<stage>.ll` if the environment asks for it."""
+def keep(name: str, stage: str, ir: str) -> None:
+    """Writes `ir` as `<name>.<stage>.ll` if the environment asks for it."""
     folder = os.environ.get("NUMBA_ENZYME_KEEP_IR")
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        (Path(folder) / f"{re.sub(r'[^A-Za-z0-9_.]+', '_', name)}-{digest}.{stage}.ll").write_text(ir)
-
-
-def keep_bitcode(name: str, digest: str, stage: str, bitcode: bytes) -> None:
-    """The same for bitcode."""
-    if os.environ.get("NUMBA_ENZYME_KEEP_IR"):
-        keep(name, digest, stage, str(ll.parse_bitcode(bitcode)))
+        (Path(folder) / f"{re.sub(r'[^A-Za-z0-9_.]+', '_', name)}.{stage}.ll").write_text(ir)

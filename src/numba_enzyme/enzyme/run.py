@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from numba_enzyme.enzyme.toolchain import Toolchain
 from numba_enzyme.errors import ArgumentError, DifferentiationError, ToolchainError
+
+if TYPE_CHECKING:
+    from numba_enzyme.enzyme.toolchain import Toolchain
 
 DEFAULT_TIMEOUT = 600.0
 
@@ -41,7 +44,7 @@ def timeout() -> float:
     return seconds
 
 
-def differentiate(toolchain: Toolchain, ir: str, keep: str, fastmath: bool) -> bytes:
+def differentiate(toolchain: Toolchain, ir: str, keep: str, *, fastmath: bool) -> bytes:
     """LLVM 15 bitcode of `ir` with its markers replaced by sweeps and only the symbol `keep` visible.
 
     Raises `DifferentiationError` with what Enzyme said, and `ToolchainError` if `opt` does not run at all.

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numba_enzyme.cachedir import cache_dir, writable_cache_dir
+from numba_enzyme.cachedir import TOOLCHAINS, cache_dir, writable_cache_dir
 from numba_enzyme.errors import ToolchainError
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _fingerprint(manifest: Manifest, given_plugin: Path | None) -> str:
 
 
 def _record(folder: Path) -> Path:
-    return cache_dir() / "toolchain" / f"{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}.json"
+    return cache_dir() / TOOLCHAINS / f"{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}.json"
 
 
 def _remembered(folder: Path) -> Times | None:

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import llvmlite.binding as ll
-from numba.core.compiler import CompileResult
-from numba.core.dispatcher import Dispatcher
+from typing import TYPE_CHECKING, Any
 
 from numba_enzyme.adapters import primal_target
+from numba_enzyme.errors import UnsupportedError
+from numba_enzyme.model.transform import REVERSE_MARKER
+
+if TYPE_CHECKING:
+    import llvmlite.binding as ll
+    from numba.core.compiler import CompileResult
+    from numba.core.dispatcher import Dispatcher
 
 
-def lower(dispatcher: Dispatcher, argtypes: tuple[Any, ...], *, promoted: bool) -> CompileResult:
-    """The call tree of `dispatcher` at `argtypes`, unoptimised; `promoted` if integers of the call have become floats."""
+def lower(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any, *, promoted: bool) -> CompileResult:
+    """The call tree of `dispatcher` at `argtypes`, unoptimised.
+
+    `restype` is the type of its result where that is fixed; `promoted` says that integers of the call have become floats.
+    """
     compile_at = primal_target.compile_promoted if promoted else primal_target.compile_primal
-    return compile_at(dispatcher, argtypes)
+    return compile_at(dispatcher, argtypes, restype)
 
 
-def module_of(result: CompileResult) -> ll.ModuleRef:
-    """All that `result` calls, in one module, to change at will."""
-    return primal_target.linked_module(result.library).clone()
+def module_of(library: primal_target.PrimalLibrary, function: str) -> ll.ModuleRef:
+    """All that `library` calls, in one module, to change at will. `function` is what it is called in a refusal."""
+    module = primal_target.linked_module(library).clone()
+    # Such an exception makes Python objects with an environment that belongs to the compiled primal, which there is none of.
+    if any(f.name.startswith("__excinfo_unwrap_args") for f in module.functions):
+        raise UnsupportedError(
+            f"{function} cannot be differentiated: it, or something of Numba's that it calls (a dictionary, say), raises an exception with "
+            "values that are known at run time only, as in `raise ValueError(x)`. Raise it with constants"
+        )
+    return module
+
+
+def holds_reverse_sweep(result: CompileResult) -> bool:
+    """Whether a function, or one that it calls, is a derivative taken in reverse mode."""
+    return any(function.name.startswith(REVERSE_MARKER) for function in primal_target.linked_module(result.library).functions)

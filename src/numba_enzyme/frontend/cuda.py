@@ -88,8 +88,8 @@ def _refuse(text: str, name: str) -> None:
 
 def _refuse_recursion(module: typed.Parts, name: str) -> None:
     called = {symbol: typed.calls(text) & module.definitions.keys() for symbol, text in module.definitions.items()}
-    for start in called:
-        seen, ahead = set(), set(called[start])
+    for start, callees in called.items():
+        seen, ahead = set(), set(callees)
         while ahead:
             symbol = ahead.pop()
             if symbol == start:

@@ -6,8 +6,12 @@ Numba prints the IR of its own LLVM (20 to 22); Enzyme reads LLVM 15's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import reduce
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Rewrite = Callable[[str], str]
 
@@ -53,6 +57,11 @@ def resolved_pointers(ir: str) -> str:
     )
 
 
+def constant_addresses(ir: str) -> str:
+    """Addresses of global arrays, which Numba keeps in variables that nobody writes, as constants: what is there has no derivative."""
+    return re.sub(r'^(@"?numba\.dynamic\.globals\.[^ ]* = [^\n]*?)\bglobal\b', r"\1constant", ir, flags=re.MULTILINE)
+
+
 TO_LLVM_15: tuple[Rewrite, ...] = (
     captures_as_nocapture,
     without_memory_effects,
@@ -61,9 +70,20 @@ TO_LLVM_15: tuple[Rewrite, ...] = (
     inlined_everywhere,
     without_empty_groups,
     resolved_pointers,
+    constant_addresses,
 )
 
 
 def rewritten(ir: str, rewrites: Iterable[Rewrite] = TO_LLVM_15) -> str:
     """`ir` after each rewrite in turn."""
     return reduce(lambda text, rewrite: rewrite(text), rewrites, ir)
+
+
+def with_stable_names(ir: str) -> str:
+    """`ir` with the numbers that Numba gives out as it compiles replaced by the order in which they appear: what it means, to hash."""
+    seen: dict[str, str] = {}
+
+    def stable(match: re.Match[str]) -> str:
+        return seen.setdefault(match[0], f"~{len(seen)}~")
+
+    return re.sub(r"B\d+v\d+(?=B)|B\d+primal\d+|picklebuf\.\d+|_\d{12,}\b|bytes\.\d+|0x[0-9a-f]{9,}", stable, ir)

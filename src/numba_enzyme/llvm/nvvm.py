@@ -35,7 +35,9 @@ def without_metadata(ir: str) -> str:
     """Attachments, their definitions and the calls that only carry them. libNVVM wants one thing, the version of its dialect."""
     ir = re.sub(r"(?:,| )\s*![\w.]+ !(?:\d+|\{\})", "", ir)
     ir = re.sub(r"^![^\n]*\n?", "", ir, flags=re.MULTILINE)
-    return re.sub(r"^[^\n]*@llvm\.(?:experimental\.noalias\.scope\.decl|dbg\.\w+|assume|lifetime\.\w+)\b[^\n]*\n", "", ir, flags=re.MULTILINE)
+    return re.sub(
+        r"^[^\n]*@llvm\.(?:experimental\.noalias\.scope\.decl|dbg\.\w+|assume|lifetime\.\w+)\b[^\n]*\n", "", ir, flags=re.MULTILINE
+    )
 
 
 def with_version(ir: str) -> str:
@@ -82,9 +84,14 @@ def integer_choices_as_selects(ir: str) -> str:
         return f'  %"{name}.n" = sub {ty} 0, {a}\n{below}  {m[1]} = select i1 %"{name}.c", {ty} %"{name}.n", {ty} {a}'
 
     ir = re.sub(
-        rf"^  ({_VALUE}) = (?:tail )?call i\d+ @llvm\.([su](?:max|min))\.i\d+\((i\d+) ([^,]+), i\d+ ([^)]+)\)[^\n]*", choice, ir, flags=re.MULTILINE
+        rf"^  ({_VALUE}) = (?:tail )?call i\d+ @llvm\.([su](?:max|min))\.i\d+\((i\d+) ([^,]+), i\d+ ([^)]+)\)[^\n]*",
+        choice,
+        ir,
+        flags=re.MULTILINE,
     )
-    ir = re.sub(rf"^  ({_VALUE}) = (?:tail )?call i\d+ @llvm\.abs\.i\d+\((i\d+) ([^,]+), i1 [^)]+\)[^\n]*", absolute, ir, flags=re.MULTILINE)
+    ir = re.sub(
+        rf"^  ({_VALUE}) = (?:tail )?call i\d+ @llvm\.abs\.i\d+\((i\d+) ([^,]+), i1 [^)]+\)[^\n]*", absolute, ir, flags=re.MULTILINE
+    )
     return re.sub(r"^declare [^\n]*@llvm\.(?:[su]max|[su]min|abs)\.[^\n]*\n", "", ir, flags=re.MULTILINE)
 
 

@@ -20,6 +20,7 @@ def without_signed_zero_adjoints(ir: str) -> str:
     reverse = False
     lines = []
     for line in ir.split("\n"):
+        written = line
         if line.startswith("define"):
             adjoints.clear()
             reverse = False
@@ -28,10 +29,10 @@ def without_signed_zero_adjoints(ir: str) -> str:
         elif load := _ADJOINT.match(line):
             adjoints.add(load[1])
         elif (add := _ADD.match(line)) and add[2] in adjoints:
-            line = f"{add[1]} nsz {line[add.end() :]}"
+            written = f"{add[1]} nsz {line[add.end() :]}"
         elif reverse and (negation := _NEGATION.match(line)):
-            line = f"{negation[1]} nsz {line[negation.end() :]}"
-        lines.append(line)
+            written = f"{negation[1]} nsz {line[negation.end() :]}"
+        lines.append(written)
     return "\n".join(lines)
 
 

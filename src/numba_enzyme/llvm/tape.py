@@ -124,9 +124,13 @@ def in_local_memory(ir: str, entry: str, derivative: str, tape_bytes: int) -> st
     users = {name for name, text in definitions.items() if _ALLOCATION.search(text) or _GROWTH.search(text)}
     while callers := {name for name, text in definitions.items() if name not in users and typed.calls(text) & users}:
         users |= callers
-    declarations = {n: d for n, d in module.declarations.items() if n not in ("malloc", "free", "numba_enzyme_grow", "numba_enzyme_grow_zeroed")}
+    declarations = {
+        n: d for n, d in module.declarations.items() if n not in ("malloc", "free", "numba_enzyme_grow", "numba_enzyme_grow_zeroed")
+    }
     if users:
-        definitions = {name: _with_tape(text, users, name == entry, tape_bytes) if name in users else text for name, text in definitions.items()}
+        definitions = {
+            name: _with_tape(text, users, name == entry, tape_bytes) if name in users else text for name, text in definitions.items()
+        }
     head = ir[: ir.index("target datalayout")] + "\n".join(re.findall(r"^target [^\n]*$", ir, re.MULTILINE))
     tail = "\n".join(re.findall(r"^(?:attributes|!)[^\n]*$", ir, re.MULTILINE))
     modules = [typed.Parts(definitions, declarations, module.globals)]
@@ -156,7 +160,7 @@ def _runtime(derivative: str, tape_bytes: int) -> str:
     return _RUNTIME.replace("$LENGTH", str(len(escaped) + 1)).replace("$MESSAGE", escaped).replace("$BYTES", str(tape_bytes))
 
 
-def _with_tape(definition: str, users: set[str], is_entry: bool, tape_bytes: int) -> str:  # noqa: FBT001
+def _with_tape(definition: str, users: set[str], is_entry: bool, tape_bytes: int) -> str:
     head, body = definition.split("\n", 1)
     body = _ALLOCATION.sub(r"call i8* @numba_enzyme_allocate(i8* %tape, i64 \1)", body)
     body = _GROWTH.sub(r"call i8* @\1(i8* %tape, \2)", body)
@@ -176,7 +180,7 @@ def _called(line: str, users: set[str]) -> str | None:
     return match[1] if match is not None and typed.bare(match[1]) in users else None
 
 
-def _handing_on(line: str, callee: str, is_entry: bool) -> str:  # noqa: FBT001
+def _handing_on(line: str, callee: str, is_entry: bool) -> str:
     line = line.replace(f"{callee}(", f"{callee}(i8* %tape, ", 1).replace("%tape, )", "%tape)").replace("tail call", "call")
     # Every sweep has the whole tape to itself.
     return f"  store i64 0, i64* %tape.used\n{line}" if is_entry else line

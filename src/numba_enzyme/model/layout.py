@@ -7,9 +7,14 @@ returns are all read from here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from numba_enzyme.model.transform import Argnums, Transform
-from numba_enzyme.model.tree import Leaf, Node, Tree, leaves, substitute
+from numba_enzyme.model.transform import Call, Mode
+from numba_enzyme.model.tree import Node, leaves, substitute
+
+if TYPE_CHECKING:
+    from numba_enzyme.model.transform import Argnums, Transform
+    from numba_enzyme.model.tree import Leaf, Tree
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,8 @@ class Layout:
     result: Tree
     picked: tuple[int, ...]
     argnums: Argnums
+    mode: Mode
+    """The direction of its sweeps: the transform's own, unless the primal rules that out."""
 
     def inputs(self) -> tuple[Leaf, ...]:
         """The differentiated floats in the order of the parameters, which is the order that sweeps use."""
@@ -60,6 +67,18 @@ class Layout:
     def tangents(self) -> Node:
         """One entry for each differentiated argument."""
         return Node(tuple(self._tree(n) for n in self.picked))
+
+    def seeds(self) -> Tree:
+        """The shape of what a call is given beside its primals."""
+        return self.tangents() if self.transform.call is Call.TANGENTS else self.result
+
+    def returned(self) -> Tree:
+        """The shape of what a call gives."""
+        if self.transform.jacobian:
+            return self.jacobian()
+        if self.transform.call is Call.TANGENTS:
+            return self.result
+        return Node((self.result, self.partials())) if self.transform.with_value else self.partials()
 
     def jacobian(self) -> Tree:
         """The partials of each output in turn, nested `[output][argument]`."""

@@ -12,6 +12,11 @@ from numba_enzyme.errors import ArgumentError, SignatureError
 Argnums: TypeAlias = int | tuple[int, ...] | None
 
 
+# How the calls begin that Enzyme replaces by sweeps.
+REVERSE_MARKER = "__enzyme_autodiff"
+FORWARD_MARKER = "__enzyme_fwddiff"
+
+
 class Mode(Enum):
     """The direction in which a sweep carries derivatives."""
 

@@ -14,34 +14,26 @@ from numba.core import cgutils, types
 from numba_enzyme.adapters import host_target, primal_target
 from numba_enzyme.rules.special import FUNCTIONS
 
+# Functions of libm that have a point without a derivative, and what is called in their place.
+_GUARDED = {name + suffix: f"numba_enzyme_guarded_{name}{suffix}" for name in ("atan2", "cbrt", "hypot") for suffix in ("", "f")}
+
+_GUARDED_POW = {"double": "numba_enzyme_guarded_pow", "float": "numba_enzyme_guarded_powf"}
+
 _DEFINITIONS = ("memory.ll", "special.ll")
 
-# What Enzyme is to take as constant: what `print` calls, since nothing comes back from it, and our own hidden functions. Functions that
-# bring a value back from Python are not among them: Enzyme refuses those.
-_INACTIVE = (
-    "numba_enzyme_(?:constant|gamma|lgamma|stepf?|nextafterf?|frexpf?)",
-    "numba_gil_ensure",
-    "numba_gil_release",
-    "PyBool_FromLong",
-    "PyErr_Clear",
-    "PyErr_WriteUnraisable",
-    "PyFloat_FromDouble",
-    "PyLong_FromLongLong",
-    "PyLong_FromUnsignedLongLong",
-    "PyObject_Str",
-    "PySys_FormatStdout",
-    "PySys_WriteStdout",
-    "PyUnicode_AsUTF8",
-    "PyUnicode_AsUTF8AndSize",
-    "PyUnicode_FromString",
-    "PyUnicode_FromStringAndSize",
-    "Py_DecRef",
-    "Py_IncRef",
-)
+# What Enzyme is to take as constant. Nothing of Python's is: a value that comes back from Python would lose its derivative in silence.
+_INACTIVE = r"numba_enzyme_(?:gamma|lgamma|(?:atan2|cbrt|constant|frexp|hypot|nextafter|pow|step)f?)"
+_INACTIVE_DECLARATION = rf"^(declare [^\n]*@{_INACTIVE}\([^\n]*\))[^\n]*$"
 
 
-def apply(module: ll.ModuleRef) -> None:
-    """Defines in `module` what Enzyme does not know and what can be said in other terms."""
+def apply(module: ll.ModuleRef) -> ll.ModuleRef:
+    """`module` with what Enzyme does not know, or would get wrong, said in other terms."""
+    text = str(module)
+    guarded = guarded_powers(text)
+    if guarded != text:
+        module = ll.parse_assembly(guarded)
+    for function in [function for function in module.functions if function.is_declaration and function.name in _GUARDED]:
+        function.name = _GUARDED[function.name]
     for file in _DEFINITIONS:
         if _undefined(module) & _defined(file):
             module.link_in(_parsed(file), preserve=True)
@@ -49,11 +41,25 @@ def apply(module: ll.ModuleRef) -> None:
         definition, library = _from_python(symbol)
         module.link_in(primal_target.linked_module(library), preserve=True)
         module.link_in(ll.parse_assembly(str(definition)))
+    return module
+
+
+def guarded_powers(ir: str) -> str:
+    """`ir` with powers guarded whose exponent is not written as a number. Where it is, `pow` is right, and faster without the guard."""
+    guarded, found = re.subn(
+        r"call (double|float) @(?:llvm\.pow\.f(?:64|32)|powf?)\((\w+ [^,]+), (\w+ %)",
+        lambda call: f"call {call[1]} @{_GUARDED_POW[call[1]]}({call[2]}, {call[3]}",
+        ir,
+    )
+    if not found:
+        return ir
+    declarations = [f"declare {t} @{name}({t}, {t})" for t, name in _GUARDED_POW.items() if f"@{name}(" in guarded]
+    return "\n".join([guarded, *declarations, ""])
 
 
 def marked_inactive(ir: str) -> str:
     """`ir` with the declarations marked that Enzyme is to take as constant."""
-    return re.sub(rf"^(declare [^\n]*@(?:{'|'.join(_INACTIVE)})\([^\n]*\))[^\n]*$", r'\1 "enzyme_inactive" nofree nounwind', ir, flags=re.MULTILINE)
+    return re.sub(_INACTIVE_DECLARATION, r'\1 "enzyme_inactive" nofree nounwind', ir, flags=re.MULTILINE)
 
 
 def resolve(module: ll.ModuleRef) -> None:
@@ -69,17 +75,19 @@ def resolve(module: ll.ModuleRef) -> None:
 
 
 def _from_python(symbol: str) -> tuple[ir.Module, Any]:
-    """A module that defines `symbol` by the Python function for it, and the library of that function."""
+    """A module that defines `symbol` by the Python function for it, and the library of that function. float32 goes through float64."""
     compiled = primal_target.compile_primal(_dispatcher(symbol), (types.float64,))
     module = ir.Module(symbol)
-    function = ir.Function(module, ir.FunctionType(ir.DoubleType(), [ir.DoubleType()]), symbol)
+    wide, own = ir.DoubleType(), ir.FloatType() if symbol.endswith("f") else ir.DoubleType()
+    function = ir.Function(module, ir.FunctionType(own, [own]), symbol)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
+    (x,) = function.args if own == wide else [builder.fpext(function.args[0], wide)]
     signature, convention = compiled.signature, host_target.primal_context().call_conv
     declared = convention.get_function_type(signature.return_type, signature.args)
     callee = cgutils.get_or_insert_function(module, declared, compiled.fndesc.llvm_func_name)
     # The status is left aside: these functions raise nothing.
-    _, value = convention.call_function(builder, callee, signature.return_type, signature.args, function.args)
-    builder.ret(value)
+    _, value = convention.call_function(builder, callee, signature.return_type, signature.args, [x])
+    builder.ret(value if own == wide else builder.fptrunc(value, own))
     return module, compiled.library
 
 

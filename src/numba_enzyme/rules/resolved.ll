@@ -9,10 +9,6 @@ define ptr @numba_enzyme_alloc(i64 %size) {
   ret ptr %memory
 }
 
-define double @numba_enzyme_constant(double %x) {
-  ret double %x
-}
-
 define double @numba_enzyme_gamma(double %x) {
   %y = call double @numba_gamma(double %x)
   ret double %y
@@ -21,6 +17,37 @@ define double @numba_enzyme_gamma(double %x) {
 define double @numba_enzyme_lgamma(double %x) {
   %y = call double @lgamma(double %x)
   ret double %y
+}
+
+declare double @atan2(double, double)
+
+define double @numba_enzyme_atan2(double %a, double %b) {
+  %result = call double @atan2(double %a, double %b)
+  ret double %result
+}
+
+declare double @hypot(double, double)
+
+define double @numba_enzyme_hypot(double %a, double %b) {
+  %result = call double @hypot(double %a, double %b)
+  ret double %result
+}
+
+declare double @cbrt(double)
+declare double @llvm.pow.f64(double, double)
+
+define double @numba_enzyme_constant(double %x) {
+  ret double %x
+}
+
+define double @numba_enzyme_cbrt(double %x) {
+  %result = call double @cbrt(double %x)
+  ret double %result
+}
+
+define double @numba_enzyme_pow(double %x, double %h) {
+  %result = call double @llvm.pow.f64(double %x, double %h)
+  ret double %result
 }
 
 declare double @numba_nextafter(double, double)
@@ -40,6 +67,37 @@ define double @numba_enzyme_nextafter(double %x, double %toward) {
 define double @numba_enzyme_frexp(double %x, ptr %exponent) {
   %mantissa = call double @numba_frexp(double %x, ptr %exponent)
   ret double %mantissa
+}
+
+declare float @atan2f(float, float)
+
+define float @numba_enzyme_atan2f(float %a, float %b) {
+  %result = call float @atan2f(float %a, float %b)
+  ret float %result
+}
+
+declare float @hypotf(float, float)
+
+define float @numba_enzyme_hypotf(float %a, float %b) {
+  %result = call float @hypotf(float %a, float %b)
+  ret float %result
+}
+
+declare float @cbrtf(float)
+declare float @llvm.pow.f32(float, float)
+
+define float @numba_enzyme_constantf(float %x) {
+  ret float %x
+}
+
+define float @numba_enzyme_cbrtf(float %x) {
+  %result = call float @cbrtf(float %x)
+  ret float %result
+}
+
+define float @numba_enzyme_powf(float %x, float %h) {
+  %result = call float @llvm.pow.f32(float %x, float %h)
+  ret float %result
 }
 
 declare float @numba_nextafterf(float, float)

@@ -11,24 +11,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 from numba.core import types, typing
 from numba.extending import register_jitable
 
+_Function: TypeAlias = Callable[[float], float]
+
+# Compiled where it is called. Dividing by zero gives what IEEE says: these functions raise nothing.
+_jitable: Callable[[_Function], _Function] = register_jitable(error_model="numpy")
+
 _UNARY = typing.signature(types.float64, types.float64)
 
 # Calls that Enzyme takes for constants; resolved.ll says what they are.
-_constant = types.ExternalFunction("numba_enzyme_constant", _UNARY)
-_libm_gamma = types.ExternalFunction("numba_enzyme_gamma", _UNARY)
-_libm_lgamma = types.ExternalFunction("numba_enzyme_lgamma", _UNARY)
+_constant: _Function = types.ExternalFunction("numba_enzyme_constant", _UNARY)
+_libm_gamma: _Function = types.ExternalFunction("numba_enzyme_gamma", _UNARY)
+_libm_lgamma: _Function = types.ExternalFunction("numba_enzyme_lgamma", _UNARY)
 
 # B_2k / (2k (2k - 1)) for k = 1 to 8. From _LARGE on, the derivatives of eight terms are exact to a few units in the last place.
 _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 _LARGE = 10.0
 
 
-@register_jitable(error_model="numpy")  # type: ignore[untyped-decorator]
+@_jitable
 def _stirling(x: float) -> float:
     """log(gamma(x)) for x >= _LARGE, less a constant."""
     result = (x - 0.5) * math.log(x) - x
@@ -40,7 +45,7 @@ def _stirling(x: float) -> float:
     return result
 
 
-@register_jitable(error_model="numpy")  # type: ignore[untyped-decorator]
+@_jitable
 def _log_gamma_positive(x: float) -> float:
     if x >= _LARGE:
         return _stirling(x)
@@ -51,7 +56,7 @@ def _log_gamma_positive(x: float) -> float:
     return _stirling(x + 10.0) - math.log(product)
 
 
-@register_jitable(error_model="numpy")  # type: ignore[untyped-decorator]
+@_jitable
 def _log_abs_gamma(x: float) -> float:
     """log(abs(gamma(x))) less a constant on each side of zero: a function with the derivatives of lgamma."""
     if x > 0.0:
@@ -72,5 +77,5 @@ def _gamma(x: float) -> float:
     return _libm_gamma(x) * math.exp(logarithm - _constant(logarithm))
 
 
-# By the symbol that Numba calls.
-FUNCTIONS: dict[str, Callable[..., Any]] = {"numba_gamma": _gamma, "lgamma": _lgamma}
+# By the symbols that Numba calls, for float64 and float32.
+FUNCTIONS: dict[str, _Function] = {"numba_gamma": _gamma, "numba_gammaf": _gamma, "lgamma": _lgamma, "lgammaf": _lgamma}

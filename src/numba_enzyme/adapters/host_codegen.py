@@ -1,0 +1,50 @@
+"""A code generator of its own for each derivative, so that a dead derivative gives its memory back.
+
+Numba keeps the machine code of everything it ever compiled in one engine, which lives as long as the process. Here the engine dies with
+its derivative.
+
+Checked on Numba 0.62 to 0.68.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import llvmlite
+import llvmlite.binding as ll
+from numba.core import codegen, config
+
+
+class HostLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Optimises once, with everything linked in: what comes from Enzyme was simplified before, and needs no passes for each function."""
+
+    def _optimize_functions(self, ll_module: ll.ModuleRef) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        # llvmlite loses what a set of passes allocates, some 50 kB, and a set serves once: so one is all that a derivative gets.
+        manager, builder = self._codegen._module_pass_manager()
+        manager.run(self._final_module, builder)
+
+
+class HostCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
+    _library_class = HostLibrary
+
+
+def create_codegen(name: str) -> HostCodegen:
+    """A code generator with an engine of its own."""
+    return HostCodegen(name)
+
+
+def create_library(name: str) -> HostLibrary:
+    """An empty library with an engine of its own."""
+    library: HostLibrary = create_codegen(name).create_library(name)
+    return library
+
+
+@functools.cache
+def machine() -> str:
+    """What machine code is made for, and how: all of it that is not in the IR."""
+    codegen.initialize_llvm()
+    settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.CPU_NAME, config.CPU_FEATURES, config.ENABLE_AVX)
+    return f"{ll.get_process_triple()} {ll.get_host_cpu_name()} {codegen.get_host_cpu_features()} {settings} {llvmlite.__version__}"

