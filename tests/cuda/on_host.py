@@ -6,6 +6,7 @@ would make, with arrays of NumPy.
 
 import ctypes
 import functools
+import math
 import os
 import re
 import subprocess
@@ -89,7 +90,7 @@ def _compiled(derivative, types, kws):
     at = derivative.typed(form.base_types)
     layout = derivative.layout(at, spread=form.call.out is not None, base_types=form.base_types)
     emitted = pipeline.emit_device(derivative._specialization(layout, form.call, at))
-    _, after = pipeline.differentiate_device(emitted)
+    after = pipeline.differentiate_device(emitted, pipeline.prepared(emitted))
     text = pipeline.finish_device(emitted, after)
     return emitted.symbol, *host_code(text, emitted.symbol), layout
 
@@ -163,7 +164,7 @@ def provide(name, function, arity=1):
 
 
 def _is_nan(name, kind):
-    _MISSING[name] = ctypes.CFUNCTYPE(ctypes.c_int32, kind)(lambda x: int(x != x))
+    _MISSING[name] = ctypes.CFUNCTYPE(ctypes.c_int32, kind)(lambda x: int(math.isnan(x)))
     ll.add_symbol(name, ctypes.cast(_MISSING[name], ctypes.c_void_p).value)
 
 
