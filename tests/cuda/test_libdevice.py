@@ -72,8 +72,18 @@ CASES = [
     ("math.hypot(x, y)", (3.0, 4.0), (0.6, 0.8), None),
     ("math.erf(x)", (0.5,), (TWO * math.exp(-0.25),), -TWO * math.exp(-0.25)),
     ("math.erfc(x)", (0.5,), (-TWO * math.exp(-0.25),), TWO * math.exp(-0.25)),
-    ("libdevice.erfinv(x)", (0.5,), (math.exp(sp.erfinv(0.5) ** 2) / TWO,), 2 * sp.erfinv(0.5) * (math.exp(sp.erfinv(0.5) ** 2) / TWO) ** 2),
-    ("libdevice.erfcinv(x)", (0.5,), (-math.exp(sp.erfinv(0.5) ** 2) / TWO,), 2 * sp.erfinv(0.5) * (math.exp(sp.erfinv(0.5) ** 2) / TWO) ** 2),
+    (
+        "libdevice.erfinv(x)",
+        (0.5,),
+        (math.exp(sp.erfinv(0.5) ** 2) / TWO,),
+        2 * sp.erfinv(0.5) * (math.exp(sp.erfinv(0.5) ** 2) / TWO) ** 2,
+    ),
+    (
+        "libdevice.erfcinv(x)",
+        (0.5,),
+        (-math.exp(sp.erfinv(0.5) ** 2) / TWO,),
+        2 * sp.erfinv(0.5) * (math.exp(sp.erfinv(0.5) ** 2) / TWO) ** 2,
+    ),
     ("libdevice.normcdfinv(x)", (0.7,), (NORMAL,), sp.ndtri(0.7) * NORMAL**2),
     ("libdevice.normcdf(x)", (0.5,), (math.exp(-0.125) / math.sqrt(2 * math.pi),), -0.5 * math.exp(-0.125) / math.sqrt(2 * math.pi)),
     ("math.gamma(x)", (2.5,), (0.93473452162608553,), math.gamma(2.5) * (sp.digamma(2.5) ** 2 + sp.polygamma(1, 2.5))),
@@ -135,7 +145,9 @@ def test_values(evaluate, expression, point, want, second):
         np.testing.assert_allclose(evaluate(ne.grad(ne.grad(f, argnums=0), argnums=0), *point), second, rtol=2e-12, atol=1e-14)
 
 
-SINGLE = [c for c in CASES if not re.search(r"libdevice\.(?:longlong|scalbn|j|y|erfinv|erfcinv|normcdfinv|sinpi|cospi|normcdf|sincospi)", c[0])]
+SINGLE = [
+    c for c in CASES if not re.search(r"libdevice\.(?:longlong|scalbn|j|y|erfinv|erfcinv|normcdfinv|sinpi|cospi|normcdf|sincospi)", c[0])
+]
 
 
 @pytest.mark.parametrize(("expression", "point", "want"), [c[:3] for c in SINGLE], ids=[c[0] + str(c[1]) for c in SINGLE])
