@@ -79,7 +79,8 @@ def build_device(emitted: DeviceEmitted, cc: tuple[int, int]) -> bytes:
     specialization = emitted.specialization
     before, after = differentiate_device(emitted)
     keep_ir.keep(emitted.symbol, "after", after)
-    finished = nvvm.rewritten(libdevice.to_libdevice(finish_device(emitted, after)))
+    fast = libdevice.is_fast(typed.joined("", _with_callees(emitted.core.module)))
+    finished = nvvm.rewritten(libdevice.to_libdevice(finish_device(emitted, after), fast=fast))
     keep_ir.keep(emitted.symbol, "nvvm", finished)
     _refuse_heap(finished, specialization.function)
     _refuse_unknown(before, finished, specialization.function)

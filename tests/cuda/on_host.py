@@ -6,6 +6,7 @@ would make, with arrays of NumPy.
 
 import ctypes
 import functools
+import math
 import os
 import re
 import subprocess
@@ -32,6 +33,7 @@ _C = {
     "i32": ctypes.c_int32,
     "i64": ctypes.c_int64,
 }
+_LIBM = ctypes.CDLL("libm.so.6")
 _MISSING = {}
 _engines = []
 
@@ -131,6 +133,9 @@ def host_code(text, symbol):
     opaque = _opaque(text)
     module = ll.parse_assembly(re.sub(r" (?:readnone|readonly|writeonly|argmemonly|nocapture)(?=[ ,)\n])", "", opaque))
     module.verify()
+    called = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")}
+    missing = [name for name in called if not ll.address_of_symbol(name) and not hasattr(_LIBM, name)]
+    assert not missing, f"this machine has no {', '.join(missing)}"
     engine = ll.create_mcjit_compiler(module, _machine())
     engine.finalize_object()
     _engines.append(engine)
@@ -156,6 +161,15 @@ def provide(name, function, arity=1):
     kind = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * arity)
     _MISSING[name] = kind(function)
     ll.add_symbol(name, ctypes.cast(_MISSING[name], ctypes.c_void_p).value)
+
+
+def _is_nan(name, kind):
+    _MISSING[name] = ctypes.CFUNCTYPE(ctypes.c_int32, kind)(lambda x: int(math.isnan(x)))
+    ll.add_symbol(name, ctypes.cast(_MISSING[name], ctypes.c_void_p).value)
+
+
+_is_nan("__nv_isnand", ctypes.c_double)
+_is_nan("__nv_isnanf", ctypes.c_float)
 
 
 def _assertion_failed(message, *_):

@@ -6,66 +6,38 @@ after it. What libm does not have is defined in other terms in `libdevice.ll`, o
 
 from __future__ import annotations
 
+import functools
 import re
+from importlib import resources
 
 from numba_enzyme.llvm import typed
 
 # Functions of libm that Enzyme differentiates, by libm's name for float64.
-_LIBM = frozenset(
-    [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "cbrt",
-        "ceil",
-        "copysign",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "exp2",
-        "exp10",
-        "expm1",
-        "fabs",
-        "fdim",
-        "floor",
-        "fma",
-        "fmax",
-        "fmin",
-        "fmod",
-        "hypot",
-        "j0",
-        "j1",
-        "jn",
-        "ldexp",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "nearbyint",
-        "pow",
-        "powi",
-        "rint",
-        "round",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "trunc",
-        "y0",
-        "y1",
-        "yn",
-    ]
-)
+_NAMES = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod
+    hypot j0 j1 jn ldexp log log10 log1p log2 logb nearbyint pow powi remainder rint round scalbn sin sinh sqrt tan tanh trunc y0 y1 yn
+"""
+_LIBM = frozenset(_NAMES.split())
+
+# What fast-math puts for a function of libm. Enzyme is given the function; what it gives back is made fast again, derivatives and all.
+_FAST = frozenset({"cosf", "exp10f", "expf", "log10f", "log2f", "logf", "powf", "sinf", "tanf"})
+
+# Enzyme knows these for float64 alone.
+_FLOAT64_ONLY = frozenset({"exp10f", "remainderf"})
 
 # Enzyme's names for LLVM's intrinsics, which it puts where it needs a function that the primal did not call.
 _INTRINSICS = {"minnum": "fmin", "maxnum": "fmax"}
+
+
+def is_fast(ir: str) -> bool:
+    """Whether a module uses the fast variants of functions, and none of their exact ones."""
+    used = {name.removeprefix("__nv_") for name in typed.parts(ir).declarations}
+    return any(name.startswith("fast_") and name[5:] in _FAST for name in used) and not used & _FAST
+
+
+def without_fast(ir: str) -> str:
+    """Exact functions in the place of fast ones."""
+    return re.sub(r"@__nv_fast_(\w+)\b", lambda m: f"@__nv_{m[1]}" if m[1] in _FAST else m[0], ir)
 
 
 def to_libm(ir: str) -> str:
@@ -73,7 +45,7 @@ def to_libm(ir: str) -> str:
     return re.sub(r"@__nv_(\w+)\b", lambda m: f"@{m[1]}" if _is_libm(m[1]) else m[0], ir)
 
 
-def to_libdevice(ir: str) -> str:
+def to_libdevice(ir: str, *, fast: bool = False) -> str:
     """The way back, for what the primal called and for what Enzyme added."""
 
     def intrinsic(m: re.Match[str]) -> str:
@@ -82,11 +54,13 @@ def to_libdevice(ir: str) -> str:
 
     ir = re.sub(r"@llvm\.(\w+)\.f(32|64)(?:\.i32)?\(", intrinsic, ir)
     ir = re.sub(r"@([a-z]\w*)(?=\()", lambda m: f"@__nv_{m[1]}" if _is_libm(m[1]) else m[0], ir)
+    if fast:
+        ir = re.sub(r"@__nv_(\w+)(?=\()", lambda m: f"@__nv_fast_{m[1]}" if m[1] in _FAST else m[0], ir)
     return _declared_once(ir)
 
 
 def _is_libm(name: str) -> bool:
-    return name in _LIBM or (name.endswith("f") and name[:-1] in _LIBM)
+    return name in _LIBM or (name.endswith("f") and name[:-1] in _LIBM and name not in _FLOAT64_ONLY)
 
 
 def _declared_once(ir: str) -> str:
@@ -114,13 +88,42 @@ def pure(ir: str) -> str:
 
 def prepared(ir: str) -> str:
     """A module as Enzyme is to see it."""
-    return pure(to_libm(ir))
+    return pure(to_libm(with_rules(without_fast(ir))))
+
+
+def with_rules(ir: str) -> str:
+    """`ir` with definitions of the functions that Enzyme does not know, as far as `ir` uses them."""
+    rules = _rules()
+    wanted = typed.parts(ir).declarations.keys() & rules.definitions.keys()
+    used: dict[str, str] = {}
+    while wanted:
+        name = wanted.pop()
+        used[name] = rules.definitions[name]
+        wanted |= typed.calls(used[name]) & rules.definitions.keys() - used.keys()
+    if not used:
+        return ir
+    called = {symbol for text in used.values() for symbol in typed.calls(text)}
+    definitions = {name: text.replace("define ", "define internal ").replace(" {", " alwaysinline {", 1) for name, text in used.items()}
+    declarations = {name: text for name, text in rules.declarations.items() if name in called}
+    head = "\n".join(line for line in ir.split("\n") if line.startswith("target "))
+    text = typed.joined(head, [typed.Parts(definitions, declarations, {}), typed.parts(ir)])
+    # Enzyme keeps whatever is called __nv_ from being inlined, and takes some of it for what it knows by libm's name.
+    return typed.renamed(text, lambda name: name.replace("__nv_", "numba_enzyme_rule_", 1) if name in used else name)
+
+
+@functools.cache
+def _rules() -> typed.Parts:
+    return typed.parts(resources.files(__package__).joinpath("libdevice.ll").read_text())
 
 
 def resolved(ir: str) -> str:
     """Gives the names that were hidden from Enzyme their meaning."""
     if "@numba_enzyme_raise(" in ir:
         ir = re.sub(r"^declare [^\n]*@numba_enzyme_raise\([^\n]*\n", _RAISE, ir, flags=re.MULTILINE)
+    ir = re.sub(r"@numba_enzyme_value_(\w+)", r"@__nv_\1", ir)
+    for name, number in (("numba_enzyme_constant", "double"), ("numba_enzyme_constantf", "float")):
+        identity = f"define internal {number} @{name}({number} %x) {{\nentry:\n  ret {number} %x\n}}\n"
+        ir = re.sub(rf"^declare [^\n]*@{name}\([^\n]*\n", identity, ir, flags=re.MULTILINE)
     return ir
 
 
