@@ -9,6 +9,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from numba_enzyme import cache
 from numba_enzyme.backend import cuda as backend_cuda
 from numba_enzyme.entrypoints import device
 from numba_enzyme.enzyme import keep_ir, run, toolchain
@@ -20,6 +21,7 @@ from numba_enzyme.llvm import nvvm, tape, typed
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints, without_signed_zero_sums
 from numba_enzyme.model.device_call import DeviceSpecialization
 from numba_enzyme.model.transform import REVERSE_MARKER
+from numba_enzyme.recipe import recipe
 from numba_enzyme.rules import libdevice
 
 lower_device = cuda.lower
@@ -51,20 +53,27 @@ def emit_device(specialization: DeviceSpecialization) -> DeviceEmitted:
     module = typed.merged([primal.module, own])
     core = DevicePrimal(module, device.CORE.replace(device.DIGEST, digest), made.arguments, made.results, None)
     emitted = DeviceEmitted(specialization, device.ENTRY.replace(device.DIGEST, digest), core)
-    return _emitted.setdefault(emitted.symbol, emitted)
+    # Two functions may have the same code, and an error names the one that was asked for.
+    _emitted[emitted.symbol] = emitted
+    return emitted
 
 
-def differentiate_device(emitted: DeviceEmitted) -> tuple[str, str]:
-    """The module that `emitted` needs, before Enzyme and after it, under the names of libm."""
+def prepared(emitted: DeviceEmitted) -> str:
+    """The module that `emitted` needs, as Enzyme is to see it."""
     modules = [*_with_callees(emitted.core.module), typed.parts(tape.GROWTH)]
-    text = libdevice.prepared(typed.joined(_CUDA_HEAD, [typed.merged(modules)]))
+    return libdevice.prepared(typed.joined(_CUDA_HEAD, [typed.merged(modules)]))
+
+
+def differentiate_device(emitted: DeviceEmitted, text: str) -> str:
+    """`text` after Enzyme, under the names of libm."""
     specialization = emitted.specialization
     keep_ir.keep(emitted.symbol, "before", text)
     try:
         after = run.differentiate_typed(toolchain.find(), text, [emitted.symbol], fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
-    return text, without_signed_zero_sums(without_signed_zero_adjoints(after))
+    keep_ir.keep(emitted.symbol, "after", after)
+    return without_signed_zero_sums(without_signed_zero_adjoints(after))
 
 
 def finish_device(emitted: DeviceEmitted, after: str) -> str:
@@ -75,15 +84,42 @@ def finish_device(emitted: DeviceEmitted, after: str) -> str:
 
 
 def build_device(emitted: DeviceEmitted, cc: tuple[int, int]) -> bytes:
-    """LTO IR of a derivative for one compute capability."""
+    """LTO IR of a derivative for one compute capability, from the cache if it was ever built."""
+    text = prepared(emitted)
+    key = _key(emitted, text, cc)
+    with cache.lock(key):
+        code = cache.load(key)
+        if code is None:
+            code = _built(emitted, text, cc)
+            cache.store(key, code)
+        return code
+
+
+def _key(emitted: DeviceEmitted, text: str, cc: tuple[int, int]) -> str:
     specialization = emitted.specialization
-    before, after = differentiate_device(emitted)
-    keep_ir.keep(emitted.symbol, "after", after)
+    decisive = (
+        toolchain.find().fingerprint,
+        recipe(),
+        backend_cuda.version(),
+        cc,
+        specialization.fastmath,
+        specialization.tape_bytes,
+        specialization.name,
+        specialization.function,
+        emitted.symbol,
+        text,
+    )
+    return hashlib.sha256(repr(decisive).encode()).hexdigest()
+
+
+def _built(emitted: DeviceEmitted, text: str, cc: tuple[int, int]) -> bytes:
+    specialization = emitted.specialization
+    after = differentiate_device(emitted, text)
     fast = libdevice.is_fast(typed.joined("", _with_callees(emitted.core.module)))
     finished = nvvm.rewritten(libdevice.to_libdevice(finish_device(emitted, after), fast=fast))
     keep_ir.keep(emitted.symbol, "nvvm", finished)
     _refuse_heap(finished, specialization.function)
-    _refuse_unknown(before, finished, specialization.function)
+    _refuse_unknown(text, finished, specialization.function)
     return backend_cuda.ltoir(finished, cc, fastmath=specialization.fastmath)
 
 

@@ -90,7 +90,7 @@ def _compiled(derivative, types, kws):
     at = derivative.typed(form.base_types)
     layout = derivative.layout(at, spread=form.call.out is not None, base_types=form.base_types)
     emitted = pipeline.emit_device(derivative._specialization(layout, form.call, at))
-    _, after = pipeline.differentiate_device(emitted)
+    after = pipeline.differentiate_device(emitted, pipeline.prepared(emitted))
     text = pipeline.finish_device(emitted, after)
     return emitted.symbol, *host_code(text, emitted.symbol), layout
 

@@ -102,7 +102,7 @@ def text_of(derivative, *argtypes):
     typed = derivative.typed(form.base_types)
     layout = derivative.layout(typed, spread=False, base_types=form.base_types)
     emitted = pipeline.emit_device(derivative._specialization(layout, form.call, typed))
-    return pipeline.finish_device(emitted, pipeline.differentiate_device(emitted)[1])
+    return pipeline.finish_device(emitted, pipeline.differentiate_device(emitted, pipeline.prepared(emitted)))
 
 
 @pytest.mark.parametrize("function", [fixed, rewritten])

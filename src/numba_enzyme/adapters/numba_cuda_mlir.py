@@ -156,6 +156,13 @@ def llvm7_library() -> str:
 
 def is_compilation_error(error: Exception) -> bool:
     """Whether the compiler could not type or lower a function."""
+    from numba_cuda_mlir import errors  # noqa: PLC0415
     from numba_cuda_mlir.numba_cuda.core.errors import NumbaError  # noqa: PLC0415
 
-    return isinstance(error, (NumbaError, NotImplementedError, TypeError)) and not isinstance(error, NumbaEnzymeError)
+    kinds = (NumbaError, errors.InternalCompilerError, errors.UserFacingInternalCompilerError, NotImplementedError, TypeError)
+    return isinstance(error, kinds) and not isinstance(error, NumbaEnzymeError)
+
+
+def is_recursion(error: Exception) -> bool:
+    """Whether the compiler met a function inside itself."""
+    return is_compilation_error(error) and "re-entrant" in str(error)

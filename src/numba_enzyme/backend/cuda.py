@@ -18,6 +18,11 @@ def ltoir(text: str, cc: numba_cuda_mlir.CC, *, fastmath: bool) -> bytes:
         raise ToolchainError(f"{error}. LLVM 7 says: {complaint(text) or 'nothing'}") from None
 
 
+def version() -> str:
+    """The libNVVM that makes the code."""
+    return ".".join(map(str, numba_cuda_mlir.libnvvm_version()))
+
+
 def complaint(text: str) -> str:
     """What LLVM 7, whose dialect libNVVM reads, has against `text`, with line and column; empty if it has nothing."""
     library = _llvm7(numba_cuda_mlir.llvm7_library())

@@ -28,7 +28,12 @@ class DevicePrimal:
 def lower(dispatcher: Any, argtypes: tuple[Any, ...], cc: numba_cuda_mlir.CC) -> DevicePrimal:
     """The primal of `dispatcher`; `UnsupportedError` by name for what cannot be differentiated in device code."""
     name = dispatcher.py_func.__qualname__
-    lowered = numba_cuda_mlir.lower(dispatcher, argtypes, cc)
+    try:
+        lowered = numba_cuda_mlir.lower(dispatcher, argtypes, cc)
+    except Exception as error:
+        if numba_cuda_mlir.is_recursion(error):
+            raise _recursion(name) from error
+        raise
     _refuse(lowered.text, name)
     text = typed.allocas_first(typed.named_values(without_metadata(with_error_calls(lowered.text))))
     module = typed.parts(text)
@@ -93,9 +98,13 @@ def _refuse_recursion(module: typed.Parts, name: str) -> None:
         while ahead:
             symbol = ahead.pop()
             if symbol == start:
-                raise UnsupportedError(f"{name} calls itself, and recursion has no derivative in device code. Write it as a loop.")
+                raise _recursion(name)
             seen.add(symbol)
             ahead |= called[symbol] - seen
+
+
+def _recursion(name: str) -> UnsupportedError:
+    return UnsupportedError(f"{name} calls itself, and recursion has no derivative in device code. Write it as a loop.")
 
 
 def _canonical(module: typed.Parts) -> dict[str, str]:
