@@ -8,7 +8,9 @@ import pytest
 from numba_enzyme.cuda import CUDADifferentiable, differentiate_cuda
 from numba_enzyme.errors import ArgumentError, SignatureError
 
-from numba_cuda_mlir import compiler, cuda, types  # isort: skip
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+
+from numba_cuda_mlir import compiler, cuda, types
 
 f8 = types.float64
 

@@ -187,16 +187,16 @@ def twin(dispatcher: Dispatcher) -> PrimalDispatcher:
     if isinstance(dispatcher, PrimalDispatcher):
         return dispatcher
     key = id(dispatcher)
-    if key not in _session:
-        _session[key] = _kept_twin(dispatcher)
-    return _session[key]
+    if key not in _twins:
+        _twins[key] = _kept_twin(dispatcher)
+    return _twins[key]
 
 
 def _plain_twin(function: FunctionType) -> PrimalDispatcher:
-    return _session.setdefault(id(function), PrimalDispatcher(function, targetoptions={"nopython": True}))
+    return _twins.setdefault(id(function), PrimalDispatcher(function, targetoptions={"nopython": True}))
 
 
-_session: dict[int, PrimalDispatcher] = {}
+_twins: dict[int, PrimalDispatcher] = {}
 
 
 def _kept_twin(dispatcher: Dispatcher) -> PrimalDispatcher:
@@ -232,9 +232,9 @@ def _twin_type(fn: Any) -> Any:
 
 def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any = None) -> CompileResult:
     """Compiles `dispatcher` and all it calls, unoptimised; the result's library holds the whole call tree in one module."""
-    with global_compiler_lock, _one_session(), target_override(NAME):
+    with global_compiler_lock, _one_twins(), target_override(NAME):
         primal = twin(dispatcher)
-        _session.setdefault(id(primal.py_func), primal)
+        _twins.setdefault(id(primal.py_func), primal)
         primal.compile(argtypes if restype is None else signature(restype, *argtypes))
         return primal.overloads[argtypes]
 
@@ -251,14 +251,14 @@ def compile_promoted(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype:
 
 
 @contextmanager
-def _one_session() -> Iterator[None]:
+def _one_twins() -> Iterator[None]:
     """Compilations nest: an emitted entry point of an inner derivative compiles its own primal."""
-    outermost = not _session
+    outermost = not _twins
     try:
         yield
     finally:
         if outermost:
-            _session.clear()
+            _twins.clear()
 
 
 def linked_module(library: PrimalLibrary) -> ll.ModuleRef:

