@@ -134,6 +134,9 @@ def host_code(text, symbol):
     module = ll.parse_assembly(re.sub(r" (?:readnone|readonly|writeonly|argmemonly|nocapture)(?=[ ,)\n])", "", opaque))
     module.verify()
     called = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")}
+    for name in called:
+        if name.startswith("__nv_") and hasattr(_LIBM, name[5:]) and not ll.address_of_symbol(name):
+            ll.add_symbol(name, ctypes.cast(getattr(_LIBM, name[5:]), ctypes.c_void_p).value)
     missing = [name for name in called if not ll.address_of_symbol(name) and not hasattr(_LIBM, name)]
     assert not missing, f"this machine has no {', '.join(missing)}"
     engine = ll.create_mcjit_compiler(module, _machine())

@@ -3,8 +3,8 @@
 ; that the value of a function stays the library's to the last bit, and numba_enzyme_constant is its argument. What is added to a value, or
 ; multiplies one, is zero, or one, and has the right derivatives of every order.
 
-declare double @numba_enzyme_constant(double) nofree nounwind readnone "enzyme_inactive"
-declare float @numba_enzyme_constantf(float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_constant(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_constantf(float) nofree nounwind readnone "enzyme_inactive"
 declare double @sin(double)
 declare double @cos(double)
 declare double @exp(double)
@@ -23,17 +23,15 @@ declare float @sqrtf(float)
 declare float @cbrtf(float)
 declare float @erfcf(float)
 declare float @powf(float, float)
-declare float @fmaxf(float, float)
-declare float @fminf(float, float)
 
-declare double @numba_enzyme_value_sinpi(double) nofree nounwind readnone "enzyme_inactive"
-declare float @numba_enzyme_value_sinpif(float) nofree nounwind readnone "enzyme_inactive"
-declare double @numba_enzyme_value_cospi(double) nofree nounwind readnone "enzyme_inactive"
-declare float @numba_enzyme_value_cospif(float) nofree nounwind readnone "enzyme_inactive"
-declare double @numba_enzyme_value_normcdf(double) nofree nounwind readnone "enzyme_inactive"
-declare float @numba_enzyme_value_normcdff(float) nofree nounwind readnone "enzyme_inactive"
-declare double @numba_enzyme_value_lgamma(double) nofree nounwind readnone "enzyme_inactive"
-declare double @numba_enzyme_value_tgamma(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_sinpi(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_sinpif(float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_cospi(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_cospif(float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_normcdf(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_normcdff(float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_lgamma(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_tgamma(double) nofree nounwind readnone "enzyme_inactive"
 
 define double @__nv_rsqrt(double %x) {
 entry:
@@ -163,8 +161,8 @@ entry:
 
 define float @__nv_saturatef(float %x) {
 entry:
-  %least = call float @fmaxf(float %x, float 0.0)
-  %y = call float @fminf(float %least, float 1.0)
+  %least = call float @__nv_fmaxf(float %x, float 0.0)
+  %y = call float @__nv_fminf(float %least, float 1.0)
   ret float %y
 }
 
@@ -395,12 +393,12 @@ entry:
   ret float %y
 }
 
-declare double @numba_enzyme_value_erfinv(double) nofree nounwind readnone "enzyme_inactive"
-declare float @numba_enzyme_value_erfinvf(float) nofree nounwind readnone "enzyme_inactive"
-declare double @numba_enzyme_value_erfcinv(double) nofree nounwind readnone "enzyme_inactive"
-declare float @numba_enzyme_value_erfcinvf(float) nofree nounwind readnone "enzyme_inactive"
-declare double @numba_enzyme_value_normcdfinv(double) nofree nounwind readnone "enzyme_inactive"
-declare float @numba_enzyme_value_normcdfinvf(float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_erfinv(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_erfinvf(float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_erfcinv(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_erfcinvf(float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_normcdfinv(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_normcdfinvf(float) nofree nounwind readnone "enzyme_inactive"
 declare double @erf(double)
 declare float @erff(float)
 declare float @expf(float)
@@ -550,4 +548,230 @@ entry:
   %value = call float @numba_enzyme_value_normcdfinvf(float %x)
   %y = fadd float %value, %zero
   ret float %y
+}
+
+; Where a function has no derivative, or none that is finite, it counts as constant, as on the CPU (docs/conventions.md).
+
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_atan2(double, double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_hypot(double, double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_cbrt(double) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_pow(double, double) nofree nounwind readnone "enzyme_inactive"
+declare double @atan2(double, double)
+declare double @hypot(double, double)
+declare double @llvm.pow.f64(double, double)
+
+define double @__nv_atan2(double %a, double %b) {
+entry:
+  %a0 = fcmp oeq double %a, 0.0
+  %b0 = fcmp oeq double %b, 0.0
+  %origin = and i1 %a0, %b0
+  br i1 %origin, label %constant, label %regular
+constant:
+  %value = call double @numba_enzyme_value_atan2(double %a, double %b)
+  ret double %value
+regular:
+  %result = call double @atan2(double %a, double %b)
+  ret double %result
+}
+
+define double @__nv_hypot(double %a, double %b) {
+entry:
+  %a0 = fcmp oeq double %a, 0.0
+  %b0 = fcmp oeq double %b, 0.0
+  %origin = and i1 %a0, %b0
+  br i1 %origin, label %constant, label %regular
+constant:
+  %value = call double @numba_enzyme_value_hypot(double %a, double %b)
+  ret double %value
+regular:
+  %result = call double @hypot(double %a, double %b)
+  ret double %result
+}
+
+define double @__nv_cbrt(double %x) {
+entry:
+  %zero = fcmp oeq double %x, 0.0
+  br i1 %zero, label %constant, label %regular
+constant:
+  %value = call double @numba_enzyme_value_cbrt(double %x)
+  ret double %value
+regular:
+  %result = call double @cbrt(double %x)
+  ret double %result
+}
+
+; Of equals the first is taken. A NaN counts for nothing.
+define double @__nv_fmin(double %x, double %y) {
+entry:
+  %less = fcmp ole double %x, %y
+  %nan = fcmp uno double %y, 0.0
+  %first = or i1 %less, %nan
+  %r = select i1 %first, double %x, double %y
+  ret double %r
+}
+
+define double @__nv_fmax(double %x, double %y) {
+entry:
+  %more = fcmp oge double %x, %y
+  %nan = fcmp uno double %y, 0.0
+  %first = or i1 %more, %nan
+  %r = select i1 %first, double %x, double %y
+  ret double %r
+}
+
+; A power with an exponent that is not written as a number: by its exponent it has a derivative for a positive base only. At zero it counts
+; as constant for exponents below 1, and the exponents 1, 2 and 3 are products, whose derivatives of every order are right.
+define double @__nv_guarded_pow(double %x, double %h) {
+entry:
+  %positive = fcmp ogt double %x, 0.0
+  br i1 %positive, label %regular, label %fixed
+regular:
+  %power = call double @llvm.pow.f64(double %x, double %h)
+  ret double %power
+fixed:
+  %exponent = call double @numba_enzyme_constant(double %h)
+  %zero = fcmp oeq double %x, 0.0
+  br i1 %zero, label %atzero, label %negative
+negative:
+  %signed = call double @llvm.pow.f64(double %x, double %exponent)
+  ret double %signed
+atzero:
+  %isone = fcmp oeq double %exponent, 1.0
+  br i1 %isone, label %one, label %notone
+one:
+  ret double %x
+notone:
+  %istwo = fcmp oeq double %exponent, 2.0
+  br i1 %istwo, label %two, label %nottwo
+two:
+  %square = fmul double %x, %x
+  ret double %square
+nottwo:
+  %isthree = fcmp oeq double %exponent, 3.0
+  br i1 %isthree, label %three, label %other
+three:
+  %twice = fmul double %x, %x
+  %cube = fmul double %twice, %x
+  ret double %cube
+other:
+  %flat = fcmp olt double %exponent, 1.0
+  br i1 %flat, label %constant, label %steep
+constant:
+  %value = call double @numba_enzyme_value_pow(double %x, double %exponent)
+  ret double %value
+steep:
+  %last = call double @llvm.pow.f64(double %x, double %exponent)
+  ret double %last
+}
+
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_atan2f(float, float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_hypotf(float, float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_cbrtf(float) nofree nounwind readnone "enzyme_inactive"
+declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_powf(float, float) nofree nounwind readnone "enzyme_inactive"
+declare float @atan2f(float, float)
+declare float @hypotf(float, float)
+declare float @llvm.pow.f32(float, float)
+
+define float @__nv_atan2f(float %a, float %b) {
+entry:
+  %a0 = fcmp oeq float %a, 0.0
+  %b0 = fcmp oeq float %b, 0.0
+  %origin = and i1 %a0, %b0
+  br i1 %origin, label %constant, label %regular
+constant:
+  %value = call float @numba_enzyme_value_atan2f(float %a, float %b)
+  ret float %value
+regular:
+  %result = call float @atan2f(float %a, float %b)
+  ret float %result
+}
+
+define float @__nv_hypotf(float %a, float %b) {
+entry:
+  %a0 = fcmp oeq float %a, 0.0
+  %b0 = fcmp oeq float %b, 0.0
+  %origin = and i1 %a0, %b0
+  br i1 %origin, label %constant, label %regular
+constant:
+  %value = call float @numba_enzyme_value_hypotf(float %a, float %b)
+  ret float %value
+regular:
+  %result = call float @hypotf(float %a, float %b)
+  ret float %result
+}
+
+define float @__nv_cbrtf(float %x) {
+entry:
+  %zero = fcmp oeq float %x, 0.0
+  br i1 %zero, label %constant, label %regular
+constant:
+  %value = call float @numba_enzyme_value_cbrtf(float %x)
+  ret float %value
+regular:
+  %result = call float @cbrtf(float %x)
+  ret float %result
+}
+
+; Of equals the first is taken. A NaN counts for nothing.
+define float @__nv_fminf(float %x, float %y) {
+entry:
+  %less = fcmp ole float %x, %y
+  %nan = fcmp uno float %y, 0.0
+  %first = or i1 %less, %nan
+  %r = select i1 %first, float %x, float %y
+  ret float %r
+}
+
+define float @__nv_fmaxf(float %x, float %y) {
+entry:
+  %more = fcmp oge float %x, %y
+  %nan = fcmp uno float %y, 0.0
+  %first = or i1 %more, %nan
+  %r = select i1 %first, float %x, float %y
+  ret float %r
+}
+
+; A power with an exponent that is not written as a number: by its exponent it has a derivative for a positive base only. At zero it counts
+; as constant for exponents below 1, and the exponents 1, 2 and 3 are products, whose derivatives of every order are right.
+define float @__nv_guarded_powf(float %x, float %h) {
+entry:
+  %positive = fcmp ogt float %x, 0.0
+  br i1 %positive, label %regular, label %fixed
+regular:
+  %power = call float @llvm.pow.f32(float %x, float %h)
+  ret float %power
+fixed:
+  %exponent = call float @numba_enzyme_constantf(float %h)
+  %zero = fcmp oeq float %x, 0.0
+  br i1 %zero, label %atzero, label %negative
+negative:
+  %signed = call float @llvm.pow.f32(float %x, float %exponent)
+  ret float %signed
+atzero:
+  %isone = fcmp oeq float %exponent, 1.0
+  br i1 %isone, label %one, label %notone
+one:
+  ret float %x
+notone:
+  %istwo = fcmp oeq float %exponent, 2.0
+  br i1 %istwo, label %two, label %nottwo
+two:
+  %square = fmul float %x, %x
+  ret float %square
+nottwo:
+  %isthree = fcmp oeq float %exponent, 3.0
+  br i1 %isthree, label %three, label %other
+three:
+  %twice = fmul float %x, %x
+  %cube = fmul float %twice, %x
+  ret float %cube
+other:
+  %flat = fcmp olt float %exponent, 1.0
+  br i1 %flat, label %constant, label %steep
+constant:
+  %value = call float @numba_enzyme_value_powf(float %x, float %exponent)
+  ret float %value
+steep:
+  %last = call float @llvm.pow.f32(float %x, float %exponent)
+  ret float %last
 }

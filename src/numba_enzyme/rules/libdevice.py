@@ -88,7 +88,25 @@ def pure(ir: str) -> str:
 
 def prepared(ir: str) -> str:
     """A module as Enzyme is to see it."""
-    return pure(to_libm(with_rules(without_fast(ir))))
+    return pure(to_libm(with_rules(with_powers(without_fast(ir)))))
+
+
+def _power(m: re.Match[str]) -> str:
+    number, suffix, base, exponent = m.groups()
+    name = f"__nv_guarded_pow{suffix}" if exponent.startswith("%") else f"llvm.pow.f{'32' if suffix else '64'}"
+    return f"{number} @{name}({base}, {number} {exponent})"
+
+
+def with_powers(ir: str) -> str:
+    """Powers as LLVM's intrinsic, of which its optimiser knows more than of a function, and guarded where the exponent is no literal."""
+    ir = re.sub(r"(?<=call )(double|float) @__nv_pow(f?)\(((?:double|float) [^,]+), (?:double|float) ([^)]+)\)", _power, ir)
+    declared = []
+    for number, width, suffix in (("double", "64", ""), ("float", "32", "f")):
+        ir = re.sub(rf"^declare [^\n]*@__nv_pow{suffix}\([^\n]*\n", "", ir, flags=re.MULTILINE)
+        for name in (f"llvm.pow.f{width}", f"__nv_guarded_pow{suffix}"):
+            if f"@{name}(" in ir:
+                declared.append(f"declare {number} @{name}({number}, {number})\n")
+    return ir + "".join(declared)
 
 
 def with_rules(ir: str) -> str:
