@@ -13,7 +13,8 @@ pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed"
 
 from numba_cuda_mlir import cuda, types
 
-pytestmark = pytest.mark.gpu
+# A few thousand points are enough to compare, and too few to keep a large device busy.
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Grid size")]
 
 N = 4096
 
