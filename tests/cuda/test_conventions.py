@@ -8,8 +8,10 @@ from cpu_tables import conventions
 
 import numba_enzyme as ne
 
-from numba_cuda_mlir import cuda  # isort: skip
-from numba_cuda_mlir.cuda import libdevice  # isort: skip
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+
+from numba_cuda_mlir import cuda
+from numba_cuda_mlir.cuda import libdevice
 
 ROWS = conventions()
 
