@@ -67,7 +67,7 @@ def _declared_once(ir: str) -> str:
     seen: set[str] = set()
     lines = []
     for line in ir.split("\n"):
-        match = re.match(rf"declare [^@]*({typed.SYMBOL})\(", line)
+        match = re.match(rf"declare [^\n]*?({typed.SYMBOL})\(", line)
         if match is None or match[1] not in seen:
             lines.append(line)
         if match is not None:
