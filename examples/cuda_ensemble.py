@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 from numba_cuda_mlir import cuda, types
+from scipy.integrate import solve_ivp
 
 from numba_enzyme import jvp
 
@@ -59,8 +60,6 @@ SIGNATURE = types.void(types.float64[:, ::1], types.float64[::1], types.float64,
 
 
 def main():
-    from scipy.integrate import solve_ivp
-
     count = 1 << 14
     rng = np.random.default_rng(0)
     start = np.column_stack([rng.uniform(1.5, 2.0, count), rng.uniform(-0.1, 0.1, count)])
@@ -70,7 +69,7 @@ def main():
     ends = out.copy_to_host()
     worst = 0.0
     for n in range(0, count, count // 16):
-        exact = solve_ivp(lambda t, y, mu=mus[n]: oscillator(y, mu), (0.0, END), start[n], method="Radau", rtol=1e-10, atol=1e-12)
+        exact = solve_ivp(lambda _, y, mu=mus[n]: oscillator(y, mu), (0.0, END), start[n], method="Radau", rtol=1e-10, atol=1e-12)
         worst = max(worst, abs(ends[n, 0] / exact.y[0, -1] - 1.0))
     print(f"{count} oscillators, {STEPS} steps each: largest relative error against SciPy {worst:.1e}")
     assert worst < 1e-5
