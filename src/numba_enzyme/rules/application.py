@@ -23,7 +23,7 @@ _DEFINITIONS = ("memory.ll", "special.ll")
 
 # What Enzyme is to take as constant. Nothing of Python's is: a value that comes back from Python would lose its derivative in silence.
 _INACTIVE = r"numba_enzyme_(?:gamma|lgamma|(?:atan2|cbrt|constant|frexp|hypot|nextafter|pow|step)f?)"
-_INACTIVE_DECLARATION = rf"^(declare [^\n]*@{_INACTIVE}\([^\n]*\))[^\n]*$"
+_INACTIVE_DECLARATION = rf"^declare [^\n]*?(?P<number>double|float) (?P<rest>@{_INACTIVE}\([^\n]*\))[^\n]*$"
 
 
 def apply(module: ll.ModuleRef) -> ll.ModuleRef:
@@ -58,8 +58,13 @@ def guarded_powers(ir: str) -> str:
 
 
 def marked_inactive(ir: str) -> str:
-    """`ir` with the declarations marked that Enzyme is to take as constant."""
-    return re.sub(_INACTIVE_DECLARATION, r'\1 "enzyme_inactive" nofree nounwind', ir, flags=re.MULTILINE)
+    """`ir` with the declarations marked that Enzyme is to take as constant, and said to give floats, which it cannot see from them."""
+
+    def marked(declaration: re.Match[str]) -> str:
+        number = declaration["number"]
+        return f'declare "enzyme_type"="{{[-1]:Float@{number}}}" {number} {declaration["rest"]} "enzyme_inactive" nofree nounwind'
+
+    return re.sub(_INACTIVE_DECLARATION, marked, ir, flags=re.MULTILINE)
 
 
 def resolve(module: ll.ModuleRef) -> None:
