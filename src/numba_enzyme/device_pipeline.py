@@ -134,7 +134,7 @@ def _refuse_heap(after: str, function: str) -> None:
 
 def _refuse_unknown(before: str, finished: str, function: str) -> None:
     """LTO IR says nothing of a function that nobody defines: it would be missed when a kernel is linked, under a name nobody knows."""
-    declared = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
+    declared = re.compile(r"^declare [^\n]*?@([\w.$]+)\(", re.MULTILINE)
     added = set(declared.findall(finished)) - set(declared.findall(before))
     if unknown := sorted(name for name in added if not name.startswith(("__nv_", "llvm.", "__assertfail"))):
         raise DifferentiationError(

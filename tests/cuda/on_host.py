@@ -20,7 +20,6 @@ from numba_enzyme.adapters.cuda_callsite import Default
 from numba_enzyme.dispatch import device_forms
 from numba_enzyme.enzyme import toolchain
 from numba_enzyme.llvm import typed
-from numba_enzyme.model.results import returned
 from numba_enzyme.model.tree import Leaf
 from numba_enzyme.rules import libdevice
 
@@ -58,7 +57,7 @@ def evaluate(derivative, *args, **kws):
         return None
     results = pipeline.cuda.results(signature.returns)
     values = iter(_C[t].from_buffer(out, 8 * n).value for n, t in enumerate(results))
-    return _tree(returned(layout), values)
+    return _tree(layout.returned(), values)
 
 
 def typeof(value):

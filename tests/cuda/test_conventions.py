@@ -8,8 +8,10 @@ from cpu_tables import conventions
 
 import numba_enzyme as ne
 
-from numba_cuda_mlir import cuda  # isort: skip
-from numba_cuda_mlir.cuda import libdevice  # isort: skip
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+
+from numba_cuda_mlir import cuda, types
+from numba_cuda_mlir.cuda import libdevice
 
 ROWS = conventions()
 
@@ -49,3 +51,13 @@ def test_the_value_of_a_guarded_power_is_the_librarys(evaluate):
             with np.errstate(all="ignore"):
                 np.testing.assert_allclose(value, np.power(x, h), rtol=1e-15)
     assert math.isnan(evaluate(ne.value_and_grad(f), -2.0, 0.5)[0])
+
+
+def test_a_guarded_power_links():
+    # The guard's constant branch and the power itself are one function of libdevice, declared once.
+    f = cuda.jit(device=True)(lambda x, h: x**h)
+    for transform in (ne.value_and_grad, ne.grad):
+        resolved = transform(f).resolve((types.float64, types.float64), {})
+        symbol, ltoir = resolved.link((9, 0), ((False,), (False,)))
+        assert symbol
+        assert ltoir

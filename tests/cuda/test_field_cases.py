@@ -8,7 +8,9 @@ from cpu_tables import field_cases
 
 import numba_enzyme as ne
 
-from numba_cuda_mlir import cuda, types  # isort: skip
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+
+from numba_cuda_mlir import cuda, types
 
 CASES = {name: rest for name, *rest in field_cases()}
 f4, f8 = types.float32, types.float64

@@ -200,18 +200,6 @@ def test_atomics():
         ne.grad(adds).resolve((f8,), {})
 
 
-def test_range_of_an_integer_that_became_a_float():
-    @cuda.jit(device=True)
-    def power(x, n):
-        r = 1.0
-        for _ in range(n):
-            r *= x
-        return r
-
-    with pytest.raises(SignatureError, match=r"power cannot be compiled with n as float64.*argnums"):
-        ne.grad(power).resolve((f8, i8), {})
-
-
 def test_the_text_is_in_the_error_of_the_kernel():
     gradient = ne.grad(with_barrier)
 

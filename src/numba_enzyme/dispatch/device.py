@@ -16,7 +16,6 @@ from numba_enzyme.errors import ArgumentError, SignatureError
 from numba_enzyme.frontend.cuda import DevicePrimal
 from numba_enzyme.model.device_call import DeviceCall, DeviceSpecialization, by_values
 from numba_enzyme.model.layout import Layout, Parameter
-from numba_enzyme.model.results import returned
 from numba_enzyme.model.transform import Argnums, Call, Mode, Transform, pick
 from numba_enzyme.model.tree import Tree, leaves
 
@@ -166,7 +165,7 @@ class DeviceDerivative:
                 built[key] = emitted.symbol, pipeline.build_device(emitted, key[0])
             return built[key]
 
-        return Resolved(form.order, argtypes, None if spread else cuda_types.from_tree(returned(layout)), link)
+        return Resolved(form.order, argtypes, None if spread else cuda_types.from_tree(layout.returned()), link)
 
     def _specialization(self, layout: Layout, call: DeviceCall, typed: Typed) -> DeviceSpecialization:
         counts = self._counts(layout, typed)
@@ -250,7 +249,7 @@ class DeviceDerivative:
             (*typed.names, *(name for name, _ in seeds)),
             (*typed.types, *(cuda_types.from_tree(tree) for _, tree in seeds)),
             (*(n in self.spread_picked() for n in range(len(typed.names))), *(True for _ in seeds)),
-            returned(layout),
+            layout.returned(),
         )
 
     # Layouts.

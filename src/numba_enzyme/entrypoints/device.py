@@ -17,7 +17,6 @@ from llvmlite import ir
 from numba_enzyme.entrypoints.sweeps import FLOATS, FlatValue, Sweeps
 from numba_enzyme.model.device_call import Argument, DeviceCall, Role
 from numba_enzyme.model.layout import Layout, Parameter
-from numba_enzyme.model.results import returned
 from numba_enzyme.model.transform import Call
 from numba_enzyme.model.tree import Tree, leaves
 
@@ -99,7 +98,7 @@ def _core(module: ir.Module, flat: ir.Function, layout: Layout, call: DeviceCall
     arguments = list(flat.ftype.args[1:])
     seeds = [FLOATS[leaf.dtype] for leaf in _seed_leaves(layout)]
     sets = call.sets
-    results = [FLOATS[leaf.dtype] for leaf in leaves(returned(layout))] * sets
+    results = [FLOATS[leaf.dtype] for leaf in leaves(layout.returned())] * sets
     core = ir.Function(module, ir.FunctionType(_returning(results), arguments + seeds * sets), CORE)
     core.linkage = "internal"
     core.attributes.add("alwaysinline")

@@ -67,7 +67,7 @@ def _declared_once(ir: str) -> str:
     seen: set[str] = set()
     lines = []
     for line in ir.split("\n"):
-        match = re.match(rf"declare [^@]*({typed.SYMBOL})\(", line)
+        match = re.match(rf"declare [^\n]*?({typed.SYMBOL})\(", line)
         if match is None or match[1] not in seen:
             lines.append(line)
         if match is not None:
@@ -103,9 +103,8 @@ def with_powers(ir: str) -> str:
     declared = []
     for number, width, suffix in (("double", "64", ""), ("float", "32", "f")):
         ir = re.sub(rf"^declare [^\n]*@__nv_pow{suffix}\([^\n]*\n", "", ir, flags=re.MULTILINE)
-        for name in (f"llvm.pow.f{width}", f"__nv_guarded_pow{suffix}"):
-            if f"@{name}(" in ir:
-                declared.append(f"declare {number} @{name}({number}, {number})\n")
+        called = [name for name in (f"llvm.pow.f{width}", f"__nv_guarded_pow{suffix}") if f"@{name}(" in ir]
+        declared += [f"declare {number} @{name}({number}, {number})\n" for name in called]
     return ir + "".join(declared)
 
 
