@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from numba_enzyme import grad, hessian, jvp
+from numba_enzyme import grad, hessian, jvp, value_and_grad
 
 by_ieee = njit(error_model="numpy")
 
@@ -82,3 +82,17 @@ def test_powers_of_numpy_are_guarded_as_others_are(exponent):
     at = (0.0, exponent)
     assert grad(lambda x, h: np.power(x, h))(*at) == grad(lambda x, h: x**h)(*at)
     assert hessian(lambda x, h: np.power(x, h))(*at) == hessian(lambda x, h: x**h)(*at)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tanh_keeps_its_value_and_has_derivatives_where_it_saturates(dtype):
+    f = njit(lambda x: math.tanh(x))
+    for x in map(dtype, (0.0, 0.5, 9.9, 10.1, 19.0, 19.9, 20.1, 50.0, 400.0, 1e30, -0.5, -20.1, -400.0, math.inf)):
+        value, (slope,) = value_and_grad(f)(x)
+        assert value == f(x)
+        assert 0.0 <= slope <= 1.0
+        assert abs(hessian(f, 0)(x)) <= 1.0
+    assert math.isnan(value_and_grad(f)(dtype(math.nan))[0])
+    # tanh' = 4 exp(-2 x) and tanh'' = -8 exp(-2 x), for large x.
+    assert grad(f, 0)(30.0) == pytest.approx(4 * math.exp(-60.0), rel=1e-14)
+    assert hessian(f, 0)(30.0) == pytest.approx(-8 * math.exp(-60.0), rel=1e-14)

@@ -23,6 +23,11 @@ declare float @sqrtf(float)
 declare float @cbrtf(float)
 declare float @erfcf(float)
 declare float @powf(float, float)
+declare double @copysign(double, double)
+declare float @copysignf(float, float)
+declare float @fabsf(float)
+declare double @tanh(double)
+declare float @tanhf(float)
 
 declare "enzyme_type"="{[-1]:Float@double}" double @numba_enzyme_value_sinpi(double) nofree nounwind readnone "enzyme_inactive"
 declare "enzyme_type"="{[-1]:Float@float}" float @numba_enzyme_value_sinpif(float) nofree nounwind readnone "enzyme_inactive"
@@ -601,6 +606,27 @@ regular:
 }
 
 ; Of equals the first is taken. A NaN counts for nothing.
+; Where tanh is 1 to the last bit, Enzyme's second derivative (of 1 / cosh squared) is inf / inf. Here it is written as 1 - 2 t / (1 + t) with
+; t = exp(-2 x): the same value, and derivatives of every order that go to zero.
+define double @__nv_tanh(double %x) {
+entry:
+  %size = call double @fabs(double %x)
+  %flat = fcmp ogt double %size, 20.0
+  br i1 %flat, label %saturated, label %regular
+saturated:
+  %exponent = fmul double %size, -2.0
+  %t = call double @exp(double %exponent)
+  %twice = fadd double %t, %t
+  %below = fadd double %t, 1.0
+  %lost = fdiv double %twice, %below
+  %limit = fsub double 1.0, %lost
+  %y = call double @copysign(double %limit, double %x)
+  ret double %y
+regular:
+  %result = call double @tanh(double %x)
+  ret double %result
+}
+
 define double @__nv_fmin(double %x, double %y) {
 entry:
   %less = fcmp ole double %x, %y
@@ -713,6 +739,27 @@ regular:
 }
 
 ; Of equals the first is taken. A NaN counts for nothing.
+; Where tanh is 1 to the last bit, Enzyme's second derivative (of 1 / cosh squared) is inf / inf. Here it is written as 1 - 2 t / (1 + t) with
+; t = exp(-2 x): the same value, and derivatives of every order that go to zero.
+define float @__nv_tanhf(float %x) {
+entry:
+  %size = call float @fabsf(float %x)
+  %flat = fcmp ogt float %size, 10.0
+  br i1 %flat, label %saturated, label %regular
+saturated:
+  %exponent = fmul float %size, -2.0
+  %t = call float @expf(float %exponent)
+  %twice = fadd float %t, %t
+  %below = fadd float %t, 1.0
+  %lost = fdiv float %twice, %below
+  %limit = fsub float 1.0, %lost
+  %y = call float @copysignf(float %limit, float %x)
+  ret float %y
+regular:
+  %result = call float @tanhf(float %x)
+  ret float %result
+}
+
 define float @__nv_fminf(float %x, float %y) {
 entry:
   %less = fcmp ole float %x, %y
