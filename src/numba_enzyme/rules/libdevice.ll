@@ -606,25 +606,16 @@ regular:
 }
 
 ; Of equals the first is taken. A NaN counts for nothing.
-; Where tanh is 1 to the last bit, Enzyme's second derivative (of 1 / cosh squared) is inf / inf. Here it is written as 1 - 2 t / (1 + t) with
-; t = exp(-2 x): the same value, and derivatives of every order that go to zero.
+; Where tanh is 1 to the last bit, Enzyme's second derivative (of 1 / cosh squared) overflows to inf / inf. Beyond 80 the argument is taken for
+; 80: the value is the same, and a derivative below 1e-68 is 0. No branch: one costs a quarter of the time of a loop over tanh.
 define double @__nv_tanh(double %x) {
 entry:
   %size = call double @fabs(double %x)
-  %flat = fcmp ogt double %size, 20.0
-  br i1 %flat, label %saturated, label %regular
-saturated:
-  %exponent = fmul double %size, -2.0
-  %t = call double @exp(double %exponent)
-  %twice = fadd double %t, %t
-  %below = fadd double %t, 1.0
-  %lost = fdiv double %twice, %below
-  %limit = fsub double 1.0, %lost
-  %y = call double @copysign(double %limit, double %x)
+  %flat = fcmp ogt double %size, 80.0
+  %limit = call double @copysign(double 80.0, double %x)
+  %argument = select i1 %flat, double %limit, double %x
+  %y = call double @tanh(double %argument)
   ret double %y
-regular:
-  %result = call double @tanh(double %x)
-  ret double %result
 }
 
 define double @__nv_fmin(double %x, double %y) {
@@ -739,25 +730,16 @@ regular:
 }
 
 ; Of equals the first is taken. A NaN counts for nothing.
-; Where tanh is 1 to the last bit, Enzyme's second derivative (of 1 / cosh squared) is inf / inf. Here it is written as 1 - 2 t / (1 + t) with
-; t = exp(-2 x): the same value, and derivatives of every order that go to zero.
+; Where tanh is 1 to the last bit, Enzyme's second derivative (of 1 / cosh squared) overflows to inf / inf. Beyond 20 the argument is taken for
+; 20: the value is the same, and a derivative below 1e-16 is 0. No branch: one costs a quarter of the time of a loop over tanh.
 define float @__nv_tanhf(float %x) {
 entry:
   %size = call float @fabsf(float %x)
-  %flat = fcmp ogt float %size, 10.0
-  br i1 %flat, label %saturated, label %regular
-saturated:
-  %exponent = fmul float %size, -2.0
-  %t = call float @expf(float %exponent)
-  %twice = fadd float %t, %t
-  %below = fadd float %t, 1.0
-  %lost = fdiv float %twice, %below
-  %limit = fsub float 1.0, %lost
-  %y = call float @copysignf(float %limit, float %x)
+  %flat = fcmp ogt float %size, 20.0
+  %limit = call float @copysignf(float 20.0, float %x)
+  %argument = select i1 %flat, float %limit, float %x
+  %y = call float @tanhf(float %argument)
   ret float %y
-regular:
-  %result = call float @tanhf(float %x)
-  ret float %result
 }
 
 define float @__nv_fminf(float %x, float %y) {
