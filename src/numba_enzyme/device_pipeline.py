@@ -100,7 +100,7 @@ def _key(emitted: DeviceEmitted, text: str, cc: tuple[int, int]) -> str:
     decisive = (
         toolchain.find().fingerprint,
         recipe(),
-        backend_cuda.version(),
+        backend_cuda.identity(),
         cc,
         specialization.fastmath,
         specialization.tape_bytes,

@@ -38,6 +38,16 @@ SOURCES = {
     "nested while": "s = x\ni = 0\nwhile i < n:\n    t = s\n    while t < 2.0:\n        t = t * 1.7 + y * 0.1\n"
     "    s = s + 0.1 * t\n    i += 1\nreturn s",
     "loop bounds from a float": "s = x\nfor k in range(int(x * 10)):\n    s = s * 1.01 + y\nreturn s",
+    "return out of nested loops": "s = x\nfor i in range(n):\n    for j in range(n):\n        s = s + x * i * j\n"
+    "        if s > 6.0:\n            return s * s * y\nreturn s",
+    "break out of nested loops": "s = x\ndone = False\nfor i in range(n):\n    for j in range(n):\n        s = s + x * i * j\n"
+    "        if s > 6.0:\n            done = True\n            break\n    if done:\n        break\nreturn s * s * y",
+    "return on the counters": "s = x\nfor i in range(n):\n    for j in range(n):\n        s = s + x * i * j\n"
+    "        if i * j > 3:\n            return s * s * y\nreturn s",
+    "return out of a triangle": "s = x\nfor i in range(n):\n    for j in range(i):\n        s = s + x * j * j\n"
+    "        if s > 6.0:\n            return s * s * y\nreturn s",
+    "return out of three loops": "s = x\nfor i in range(n):\n    for j in range(n):\n        for k in range(n):\n"
+    "            s = s + x * i * j * k\n            if s > 6.0:\n                return s * s * y\nreturn s",
     "branch": "if x > y:\n    return x * x\nreturn math.exp(-x) * y",
     "branch in a loop": "s = x\nfor k in range(n):\n    if s > 1.0:\n        s = s / 2.0 + y\n    else:\n        s = s * s + x\nreturn s",
     "elif": "if x < 0.0:\n    return -x\nelif x < 0.2:\n    return x * x\nelif x < 0.5:\n    return x**3 * y\nreturn 1.0 * y",
@@ -67,7 +77,7 @@ def test_as_dual_numbers(name):
     namespace = {"math": math, "__name__": "tests"}
     exec(source, namespace)
     f = namespace["f"]
-    for args in (ARGS, (0.81, 0.4, 3)):
+    for args in (ARGS, (0.81, 0.4, 3), (0.2, 0.7, 5)):
         value, expected = partials(source, "f", args, (0, 1))
         got_value, got = value_and_grad(f, (0, 1))(*args)
         assert got_value == pytest.approx(value, rel=1e-13)

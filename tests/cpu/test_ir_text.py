@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from numba_enzyme import DifferentiationError
+from numba_enzyme import DifferentiationError, grad
 from numba_enzyme.enzyme.diagnosis import explained, readable
 from numba_enzyme.llvm import dialect
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
@@ -112,3 +112,15 @@ def test_explanations_name_the_function(said, text):
     error = explained(DifferentiationError(said), "step")
     assert str(error).startswith("step cannot be differentiated: ")
     assert text in str(error)
+
+
+@pytest.mark.parametrize("text", ["use range(3) here", "out of memory(x) now", "code is noinline here", "captures(none)", "7"])
+def test_strings_of_the_program_are_left_alone(text):
+    line = f'@s = internal constant [99 x i8] c"{text}\\00"'
+    assert dialect.rewritten(line) == line
+    namespace = {}
+    exec(f"def f(x):\n    if x < 0:\n        raise ValueError({text!r})\n    return x * x", namespace)
+    assert grad(namespace["f"])(3.0) == (6.0,)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        grad(namespace["f"])(-3.0)
+    assert caught.value.args == (text,)

@@ -228,6 +228,22 @@ def test_pickling_into_another_process(tmp_path):
     assert child(code, tmp_path) == "(12.0,) ((4.0,),) (16.0,) 4.0 (20.0,)"
 
 
+@differentiable
+def decorated(x):
+    return x * x * x
+
+
+def test_a_decorated_function_pickles(tmp_path):
+    payload = tmp_path / "decorated"
+    payload.write_bytes(pickle.dumps((decorated, decorated.grad)))
+    code = f"""
+        import pathlib, pickle
+        function, derivative = pickle.loads(pathlib.Path({str(payload)!r}).read_bytes())
+        print(function(2.0), function.grad(2.0), derivative(3.0))
+    """
+    assert child(code, tmp_path) == "8.0 (12.0,) (27.0,)"
+
+
 def test_differentiable_inside_compiled_code():
     d = differentiable(f)
 

@@ -133,7 +133,7 @@ def test_a_tape_that_is_too_small_stops_with_the_name_and_the_option():
     sys.path.insert(0, {str(Path(__file__).parent)!r})
     import conftest, test_tape, on_host
     import numba_enzyme as ne
-    d = ne.grad(test_tape.counted, argnums=0, tape_bytes=64)
+    d = ne.grad(test_tape.counted, argnums=0, tape_bytes=128)
     print(on_host.evaluate(d, 0.5, 8))
     sys.stdout.flush()
     print(on_host.evaluate(d, 0.5, 9))
@@ -141,7 +141,7 @@ def test_a_tape_that_is_too_small_stops_with_the_name_and_the_option():
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert len(done.stdout.split()) == 1
-    assert "counted needs more than 64 bytes of tape in a thread: raise its option tape_bytes=" in done.stderr
+    assert "counted needs more than 128 bytes of tape in a thread: raise its option tape_bytes=" in done.stderr
 
 
 @pytest.mark.parametrize("cc", [(8, 0), (9, 0), (10, 0), (12, 0)])

@@ -6,10 +6,12 @@ numba-cuda-mlir 0.5.4 and 0.6.0; private names are marked.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from numba_enzyme.errors import ArgumentError, NumbaEnzymeError, ToolchainError
@@ -136,17 +138,22 @@ def to_ltoir(text: str, cc: CC, *, fastmath: bool) -> bytes:
         raise ToolchainError(f"libNVVM refuses the derivative for compute capability {cc[0]}.{cc[1]}: {error}") from None
 
 
-def libnvvm_version() -> tuple[int, int]:
+@functools.cache
+def libnvvm_identity() -> tuple[Any, ...]:
+    """Which libNVVM this process loads. Its version says nothing: those of CUDA 12 and 13 call themselves 2.0 and make different code."""
     from numba_cuda_mlir.numba_cuda.cudadrv.nvvm import NVVM  # noqa: PLC0415
 
-    major, minor = NVVM().get_version()
-    return int(major), int(minor)
+    path = Path(NVVM().driver._name)
+    if not path.is_absolute():  # the loader found it
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+        path = Path(next(line.split(maxsplit=5)[5] for line in maps.splitlines() if "libnvvm" in line))
+    status = path.stat()
+    return str(path.resolve()), status.st_size, status.st_mtime_ns
 
 
 def llvm7_library() -> str:
     """The path of the LLVM 7 that numba-cuda-mlir brings."""
     from importlib.util import find_spec  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
 
     found = find_spec("numba_cuda_mlir")
     if found is None or found.origin is None:

@@ -18,9 +18,9 @@ def ltoir(text: str, cc: numba_cuda_mlir.CC, *, fastmath: bool) -> bytes:
         raise ToolchainError(f"{error}. LLVM 7 says: {complaint(text) or 'nothing'}") from None
 
 
-def version() -> str:
-    """The libNVVM that makes the code."""
-    return ".".join(map(str, numba_cuda_mlir.libnvvm_version()))
+def identity() -> tuple[Any, ...]:
+    """The compiler that makes the code."""
+    return numba_cuda_mlir.libnvvm_identity()
 
 
 def complaint(text: str) -> str:

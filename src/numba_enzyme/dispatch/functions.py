@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import weakref
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -85,3 +86,14 @@ def kept(function: Any, key: Hashable, make: Callable[[], Any]) -> Any:
     if key not in found.derivatives:
         found.derivatives[key] = make()
     return found.derivatives[key]
+
+
+def picklable(function: Any) -> Any:
+    """`function`, or the same by value where its own name now stands for something else: what a decorator made of it, say."""
+    if not isinstance(function, FunctionType):
+        return function
+    found: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    shadowed = found is not None and found is not function
+    return CPUDispatcher(function, targetoptions={"nopython": True}) if shadowed else function

@@ -17,7 +17,7 @@ from numba_enzyme.adapters.fingerprint import Unfingerprintable, call_fingerprin
 from numba_enzyme.adapters.numba_types import fits, from_tree, promoted, said, to_tree
 from numba_enzyme.adapters.primal_target import PrimalDispatcher
 from numba_enzyme.dispatch.annotations import annotated_trees
-from numba_enzyme.dispatch.functions import check_function, kept
+from numba_enzyme.dispatch.functions import check_function, kept, picklable
 from numba_enzyme.dispatch.signature import parameters, stub
 from numba_enzyme.errors import SignatureError, UnsupportedError
 from numba_enzyme.model.layout import Layout, Parameter
@@ -77,7 +77,7 @@ class Derivative(BuiltDispatcher):
         return ("derivative", self.transform.name, self.argnums, self.function)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return derivative, (self.transform, self.function, self.argnums)
+        return derivative, (self.transform, picklable(self.function), self.argnums)
 
     def _build(self, argtypes: tuple[Any, ...]) -> CompileResult:
         request = self.request(argtypes)
@@ -230,7 +230,7 @@ class Differentiable(AttributedDispatcher):
         return ("function", self.primal)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Differentiable, (self.primal, self._transforms)
+        return Differentiable, (picklable(self.primal), self._transforms)
 
 
 # Values whose code is not in the IR: objects of jitclasses, pointers to functions.

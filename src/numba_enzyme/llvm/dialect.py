@@ -75,8 +75,16 @@ TO_LLVM_15: tuple[Rewrite, ...] = (
 
 
 def rewritten(ir: str, rewrites: Iterable[Rewrite] = TO_LLVM_15) -> str:
-    """`ir` after each rewrite in turn."""
-    return reduce(lambda text, rewrite: rewrite(text), rewrites, ir)
+    """`ir` after each rewrite in turn. Strings of the program, which may say anything, are left as they are."""
+    strings: list[str] = []
+
+    def hide(match: re.Match[str]) -> str:
+        strings.append(match[0])
+        return f'c"{len(strings) - 1}"'
+
+    hidden = re.sub(r'\bc"[^"]*"', hide, ir)
+    changed = reduce(lambda text, rewrite: rewrite(text), rewrites, hidden)
+    return re.sub(r'\bc"(\d+)"', lambda match: strings[int(match[1])], changed)
 
 
 def with_stable_names(ir: str) -> str:
