@@ -53,7 +53,7 @@ def _emitted(specialization: Specialization) -> tuple[Any, Any]:
     host.emit(
         host_target.primal_context(),
         module,
-        host.HostPrimal(primal.fndesc.llvm_func_name, tuple(primal.signature.args), primal.signature.return_type),
+        host.HostPrimal(primal.fndesc.llvm_func_name, tuple(primal.signature.args), primal.signature.return_type, cpu.is_recursive(primal)),
         specialization.layout,
         host.HostCall(
             fndesc.llvm_func_name, specialization.argnames, specialization.argtypes, specialization.restype, specialization.defaults

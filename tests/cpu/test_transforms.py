@@ -333,6 +333,9 @@ def test_code_that_cannot_be_seen():
         grad(lambda s, x: s.energy(x), 1)(Spring(1.0), 1.0)
     with pytest.raises(UnsupportedError, match=r"test_code.*pointer"):
         grad(lambda x: pointer(x))(1.0)
+    for transform in (grad, jvp):
+        with pytest.raises(UnsupportedError, match=rf"test_code.*calls {transform.__name__} itself.*outside"):
+            grad(lambda x: transform(f)(x, x))(1.0)  # noqa: B023
 
 
 def test_exceptions_with_run_time_values_are_refused():

@@ -43,6 +43,9 @@ TWIN = "__numba_enzyme_twin__"
 _MEANING = ("boundscheck", "error_model", "fastmath", "inline", "forceinline", "no_cfunc_wrapper", "no_cpython_wrapper", "debug")
 _UNRESOLVED = ".numba.unresolved$"
 
+# Where the functions that make derivatives are defined; told by name, since imports go the other way.
+_TRANSFORMS = "numba_enzyme.api"
+
 _definitions: weakref.WeakValueDictionary[str, PrimalLibrary] = weakref.WeakValueDictionary()
 
 
@@ -90,6 +93,11 @@ class PrimalTyping(typing.Context):  # type: ignore[misc]
             # Numba has no type for a plain function. Here it means what it would if it were compiled with njit: itself, say.
             if not isinstance(val, FunctionType):
                 raise
+            if val.__module__ == _TRANSFORMS:
+                raise UnsupportedError(
+                    f"it calls {val.__name__} itself, which compiled code cannot. Make the derivative outside of it, as in "
+                    f"`df = {val.__name__}(f)`, and call that"
+                ) from None
             return types.Dispatcher(_plain_twin(val))
         if isinstance(found, types.FunctionType):
             raise UnsupportedError(f"it calls {val!r} through a pointer, and there is no telling what code that is: call an njit function")

@@ -41,6 +41,8 @@ class HostPrimal:
     symbol: str
     argtypes: tuple[Any, ...]
     restype: Any
+    recursive: bool = False
+    """Whether something in its call tree calls itself."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,7 @@ class _Emitter:
         role = Activity.DUPNONEED if out is None else Activity.DUP
         slots = [Slot(role, out or self._outputs(), (shadow,)), Slot(Activity.CONST, self.status)]
         slots += [Slot(Activity.OUT if active else Activity.CONST, value) for active, value in self._flat_arguments]
-        partials = markers.reverse(self.builder, self.flat, slots)
+        partials = markers.reverse(self.builder, self.flat, slots, recursive=self.primal.recursive)
         self._return_if_raised()
         # Adjoints are free to come out as -0.0 (llvm/signed_zero.py), which nobody wants to read.
         return [self.builder.fadd(partial, ir.Constant(partial.type, 0.0)) for partial in partials]

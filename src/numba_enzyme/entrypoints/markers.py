@@ -21,6 +21,11 @@ I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 POINTER = ir.IntType(8).as_pointer()
 
+# Memory without a derivative has no shadow: Enzyme lets it stand for its own. Where a pointer leads to such memory on one path and to
+# differentiated memory on another (`c = a if x > 0 else b`), it would read values as tangents and add adjoints to constants. With this
+# keyword a sweep compares the two pointers when it runs. Where it can be told beforehand, nothing of that is left in the code.
+_TELL_MEMORY_APART = "enzyme_runtime_activity"
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -31,19 +36,21 @@ class Slot:
     shadows: tuple[ir.Value, ...] = ()
 
 
-def reverse(builder: ir.IRBuilder, primal: ir.Function, slots: Sequence[Slot]) -> list[ir.Value]:
+def reverse(builder: ir.IRBuilder, primal: ir.Function, slots: Sequence[Slot], *, recursive: bool = False) -> list[ir.Value]:
     """Calls the reverse sweep of `primal`, whose results leave through memory; gives the partials of the OUT slots in order."""
+    # This plugin's reverse sweeps of functions that call themselves are wrong if they tell memory apart at run time.
+    options = [] if recursive else [_keyword(builder, _TELL_MEMORY_APART)]
     partials = [slot.value.type for slot in slots if slot.activity is Activity.OUT]
     returns = ir.LiteralStructType(partials) if partials else ir.VoidType()
-    call = _call(builder, REVERSE_MARKER, returns, primal, [], slots)
+    call = _call(builder, REVERSE_MARKER, returns, primal, options, slots)
     return [builder.extract_value(call, k) for k in range(len(partials))]
 
 
 def forward(builder: ir.IRBuilder, primal: ir.Function, slots: Sequence[Slot], width: int) -> None:
     """Calls the forward sweep of `primal` with `width` shadows for each DUP slot; tangents leave through the shadows of its outputs."""
-    options: list[ir.Value] = []
+    options: list[ir.Value] = [_keyword(builder, _TELL_MEMORY_APART)]
     if width > 1:
-        options = [_keyword(builder, "enzyme_width"), ir.Constant(I64, width)]
+        options += [_keyword(builder, "enzyme_width"), ir.Constant(I64, width)]
     _call(builder, FORWARD_MARKER, ir.VoidType(), primal, options, slots)
 
 

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from numba_enzyme.enzyme.passes import PASSES
 from numba_enzyme.errors import ArgumentError, DifferentiationError, ToolchainError
 
 if TYPE_CHECKING:
@@ -17,14 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 600.0
 
-# Registrations (custom rules, allocators) are read by `preserve-nvvm`. Inlining everything and simplifying first is what makes the code
-# that Enzyme writes fast, and differentiable at all; simplifying afterwards is left to Numba, whose optimiser is newer.
-_PASSES = "preserve-nvvm,always-inline,default<O2>,enzyme,internalize,globaldce"
-
 _OPTIONS = (
-    # Vectorising is Numba's business: done before it, it stands in the way of loops around the derivative.
-    "-vectorize-slp=false",
-    "-vectorize-loops=false",
     # A guarded expression must not be computed where its guard is false: its derivative there may be 0 * inf.
     "-two-entry-phi-node-folding-threshold=0",
     "-phi-node-folding-threshold=0",
@@ -55,7 +49,7 @@ def differentiate(toolchain: Toolchain, ir: str, keep: str, *, fastmath: bool) -
         str(toolchain.opt),
         f"-load-pass-plugin={toolchain.plugin}",
         "-opaque-pointers",
-        f"-passes={_PASSES}",
+        f"-passes={PASSES}",
         f"-internalize-public-api-list={keep}",
         f"-enzyme-fast-math={int(fastmath)}",
         *_OPTIONS,
@@ -75,7 +69,7 @@ def differentiate_typed(toolchain: Toolchain, ir: str, keep: Sequence[str], *, f
         str(toolchain.opt),
         f"-load-pass-plugin={toolchain.plugin}",
         "-opaque-pointers=0",
-        f"-passes={_PASSES},instnamer",
+        f"-passes={PASSES},instnamer",
         f"-internalize-public-api-list={','.join(keep)}",
         f"-enzyme-fast-math={int(fastmath)}",
         *_OPTIONS,

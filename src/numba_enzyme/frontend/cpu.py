@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numba_enzyme.adapters import primal_target
 from numba_enzyme.errors import UnsupportedError
+from numba_enzyme.llvm.calls import recursive
 from numba_enzyme.model.transform import REVERSE_MARKER
 
 if TYPE_CHECKING:
@@ -38,3 +39,8 @@ def module_of(library: primal_target.PrimalLibrary, function: str) -> ll.ModuleR
 def holds_reverse_sweep(result: CompileResult) -> bool:
     """Whether a function, or one that it calls, is a derivative taken in reverse mode."""
     return any(function.name.startswith(REVERSE_MARKER) for function in primal_target.linked_module(result.library).functions)
+
+
+def is_recursive(result: CompileResult) -> bool:
+    """Whether a function, or one that it calls, calls itself."""
+    return recursive(str(primal_target.linked_module(result.library)))

@@ -14,8 +14,8 @@ from numba.core import cgutils, types
 from numba_enzyme.adapters import host_target, primal_target
 from numba_enzyme.rules.special import FUNCTIONS
 
-# Functions of libm that have a point without a derivative, and what is called in their place.
-_GUARDED = {name + suffix: f"numba_enzyme_guarded_{name}{suffix}" for name in ("atan2", "cbrt", "hypot") for suffix in ("", "f")}
+# Functions of libm that have points where Enzyme's derivative is not a number, and what is called in their place.
+_GUARDED = {name + suffix: f"numba_enzyme_guarded_{name}{suffix}" for name in ("atan2", "cbrt", "hypot", "tanh") for suffix in ("", "f")}
 
 _GUARDED_POW = {"double": "numba_enzyme_guarded_pow", "float": "numba_enzyme_guarded_powf"}
 
