@@ -605,7 +605,6 @@ regular:
   ret double %result
 }
 
-; Of equals the first is taken. A NaN counts for nothing.
 ; Where tanh is 1 to the last bit, Enzyme's second derivative (of 1 / cosh squared) overflows to inf / inf. Beyond 80 the argument is taken for
 ; 80: the value is the same, and a derivative below 1e-68 is 0. No branch: one costs a quarter of the time of a loop over tanh.
 define double @__nv_tanh(double %x) {
@@ -618,6 +617,7 @@ entry:
   ret double %y
 }
 
+; Of equals the first is taken. A NaN counts for nothing.
 define double @__nv_fmin(double %x, double %y) {
 entry:
   %less = fcmp ole double %x, %y
@@ -729,7 +729,6 @@ regular:
   ret float %result
 }
 
-; Of equals the first is taken. A NaN counts for nothing.
 ; Where tanh is 1 to the last bit, Enzyme's second derivative (of 1 / cosh squared) overflows to inf / inf. Beyond 20 the argument is taken for
 ; 20: the value is the same, and a derivative below 1e-16 is 0. No branch: one costs a quarter of the time of a loop over tanh.
 define float @__nv_tanhf(float %x) {
@@ -742,6 +741,7 @@ entry:
   ret float %y
 }
 
+; Of equals the first is taken. A NaN counts for nothing.
 define float @__nv_fminf(float %x, float %y) {
 entry:
   %less = fcmp ole float %x, %y
