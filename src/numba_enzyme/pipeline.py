@@ -19,6 +19,7 @@ from llvmlite import ir
 from numba_enzyme import cache, recall
 from numba_enzyme.adapters import host_target
 from numba_enzyme.entrypoints import host
+from numba_enzyme.entrypoints.flat import HostPrimal
 from numba_enzyme.enzyme import keep_ir, run, toolchain
 from numba_enzyme.enzyme.diagnosis import explained
 from numba_enzyme.errors import DifferentiationError
@@ -42,10 +43,10 @@ _AFTER_ENZYME = (without_signed_zero_adjoints, dialect.inlined_everywhere, diale
 
 def emit(specialization: Specialization) -> Any:
     """The derivative as code of the primal target, not yet differentiated: what a function that is itself differentiated calls."""
-    return host_target.primal_result(*_emitted(specialization))
+    return host_target.primal_result(*_emitted(specialization, finished=False))
 
 
-def _emitted(specialization: Specialization) -> tuple[Any, Any]:
+def _emitted(specialization: Specialization, *, finished: bool) -> tuple[Any, Any]:
     """The entry point of `specialization` over its primal: its library and description."""
     fndesc = _describe(specialization, f"primal{next(_serial)}")
     primal = specialization.primal
@@ -53,11 +54,17 @@ def _emitted(specialization: Specialization) -> tuple[Any, Any]:
     host.emit(
         host_target.primal_context(),
         module,
-        host.HostPrimal(primal.fndesc.llvm_func_name, tuple(primal.signature.args), primal.signature.return_type, cpu.is_recursive(primal)),
+        HostPrimal(primal.fndesc.llvm_func_name, tuple(primal.signature.args), primal.signature.return_type, cpu.is_recursive(primal)),
         specialization.layout,
         host.HostCall(
-            fndesc.llvm_func_name, specialization.argnames, specialization.argtypes, specialization.restype, specialization.defaults
+            fndesc.llvm_func_name,
+            specialization.function,
+            specialization.argnames,
+            specialization.argtypes,
+            specialization.restype,
+            specialization.defaults,
         ),
+        finished=finished,
     )
     return host_target.primal_library(module, fndesc, primal), fndesc
 
@@ -65,9 +72,9 @@ def _emitted(specialization: Specialization) -> tuple[Any, Any]:
 def build(specialization: Specialization, quick: str | None) -> Any:
     """The derivative that `specialization` describes, as a compiled function of Numba's CPU target; kept on disk, also under `quick`."""
     tools = toolchain.find()
-    library, emitted = _emitted(specialization)
+    library, emitted = _emitted(specialization, finished=True)
     module = application.apply(cpu.module_of(library, specialization.function))
-    text = dialect.rewritten(application.marked_inactive(str(module)))
+    text = dialect.rewritten(application.marked_floats(application.marked_inactive(str(module))))
     key = recall.key("ir", f"{specialization.fastmath} {dialect.with_stable_names(text)}")
     fndesc = _describe(specialization, recall.tag(key))
     # The symbol says what the code is: callers keep it in their own caches, where a number would come to mean another function.

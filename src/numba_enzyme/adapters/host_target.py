@@ -5,20 +5,25 @@ Checked on Numba 0.62 to 0.68.
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import TYPE_CHECKING, Any
 
-from numba.core import cgutils, funcdesc, itanium_mangler, typing
+import numpy as np
+from numba.core import cgutils, funcdesc, itanium_mangler, types, typing
 from numba.core.callconv import excinfo_ptr_t
 from numba.core.compiler import compile_result
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import Environment
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 
 from numba_enzyme.adapters import primal_target
 from numba_enzyme.adapters.host_codegen import HostLibrary, create_codegen, create_library
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import llvmlite.binding as ll
     from llvmlite import ir
     from numba.core.compiler import CompileResult
@@ -29,8 +34,8 @@ PACKAGE = "numba_enzyme"
 def describe(name: str, tag: str, argnames: tuple[str, ...], argtypes: tuple[Any, ...], restype: Any) -> funcdesc.FunctionDescriptor:
     """Numba's description of a compiled function whose symbol is unique through `tag`."""
 
-    def mangle(qualified: str, types: Any, **_: Any) -> str:
-        return str(itanium_mangler.mangle(qualified, types, abi_tags=(tag,)))
+    def mangle(qualified: str, argument_types: Any, **_: Any) -> str:
+        return str(itanium_mangler.mangle(qualified, argument_types, abi_tags=(tag,)))
 
     return funcdesc.FunctionDescriptor(
         native=True,
@@ -52,7 +57,7 @@ def primal_context() -> Any:
     """The target context in which entry points are emitted."""
     context = primal_target.descriptor.target_context
     context.refresh()
-    return context
+    return context.subtarget(enable_nrt=True)
 
 
 def primal_library(module: ir.Module, fndesc: funcdesc.FunctionDescriptor, callee: CompileResult) -> primal_target.PrimalLibrary:
@@ -80,25 +85,48 @@ def host_result(module: ll.ModuleRef, fndesc: funcdesc.FunctionDescriptor) -> Co
     environment = Environment.from_fndesc(fndesc)
     with global_compiler_lock:
         context = _host_context()
-        context.create_cpython_wrapper(library, fndesc, environment, None)
-        return _result(context, cpu_target.typing_context, library, fndesc, environment)
+        # What unboxes and boxes: arrays that are given away need Numba's memory runtime, and nothing else does.
+        boxing = context
+        if _holds_array(fndesc.restype):
+            boxing = context.subtarget(enable_nrt=True)
+            library.add_linking_library(rtsys.library)
+        boxing.create_cpython_wrapper(library, fndesc, environment, None)
+        return _loaded(context, library, fndesc, environment)
+
+
+def _loaded(context: Any, library: HostLibrary, fndesc: funcdesc.FunctionDescriptor, environment: Environment) -> CompileResult:
+    result = _result(context, cpu_target.typing_context, library, fndesc, environment)
+    # Numba tells its own engine where the environment is, and the code is in another.
+    library.codegen.set_env(context.get_env_name(fndesc), environment)
+    return result
+
+
+def _holds_array(numba_type: Any) -> bool:
+    if isinstance(numba_type, types.BaseTuple):
+        return any(_holds_array(element) for element in numba_type.types)
+    return isinstance(numba_type, types.Array)
 
 
 def saved(result: CompileResult) -> bytes:
     """The code of a `host_result`: for the machine, and as bitcode for callers to inline."""
     _, _, (machine_code, bitcode) = result.library.serialize_using_object_code()
-    code: bytes = struct.pack("<Q", len(machine_code)) + machine_code + bitcode
+    # What boxing arrays needs: their dtypes. Nothing else is ever among the constants.
+    dtypes = json.dumps([dtype.str for dtype in result.environment.consts]).encode()
+    code: bytes = struct.pack("<QQ", len(dtypes), len(machine_code)) + dtypes + machine_code + bitcode
     return code
 
 
 def loaded(code: bytes, fndesc: funcdesc.FunctionDescriptor) -> CompileResult:
     """The `host_result` whose code was `saved`."""
-    (length,) = struct.unpack_from("<Q", code)
-    state = (fndesc.unique_name, "object", (code[8 : 8 + length], code[8 + length :]))
+    dtypes_length, length = struct.unpack_from("<QQ", code)
+    start = 16 + dtypes_length
+    state = (fndesc.unique_name, "object", (code[start : start + length], code[start + length :]))
+    environment = Environment.from_fndesc(fndesc)
+    environment.consts.extend(np.dtype(text) for text in json.loads(code[16:start]))
     with global_compiler_lock:
         context = _host_context()
         library = HostLibrary._unserialize(create_codegen(fndesc.unique_name), state)
-        return _result(context, cpu_target.typing_context, library, fndesc, Environment.from_fndesc(fndesc))
+        return _loaded(context, library, fndesc, environment)
 
 
 def _host_context() -> Any:
@@ -128,9 +156,10 @@ def _result(context: Any, typing_context: Any, library: Any, fndesc: funcdesc.Fu
     )
 
 
-def return_if_raised(context: Any, builder: ir.IRBuilder, code: ir.Value, excinfo: ir.Value) -> None:
-    """Returns from the function that `builder` is in, with what was raised, if `code` says that something was."""
+def return_if_raised(context: Any, builder: ir.IRBuilder, code: ir.Value, excinfo: ir.Value, leave: Callable[[], None]) -> None:
+    """Returns from the function that `builder` is in, with what was raised, if `code` says that something was. `leave` emits what is done before."""
     convention = context.call_conv
     status = convention._get_return_status(builder, code, builder.bitcast(excinfo, excinfo_ptr_t))
     with cgutils.if_unlikely(builder, status.is_error):
+        leave()
         convention.return_status_propagate(builder, status)

@@ -20,7 +20,7 @@ _FLOATS = {"float32": types.float32, "float64": types.float64}
 
 
 def promoted(numba_type: Any) -> Any:
-    """The type at which an argument of type `numba_type` is differentiated: integers, within tuples too, become float64."""
+    """`numba_type` with integers, within tuples too, as float64."""
     plain = types.unliteral(numba_type)
     if isinstance(plain, types.Integer):
         return types.float64
@@ -29,10 +29,30 @@ def promoted(numba_type: Any) -> Any:
     return plain
 
 
+def contiguous(numba_type: Any) -> Any:
+    """`numba_type` with arrays, within tuples too, in C order, which is how they are differentiated."""
+    if isinstance(numba_type, types.Array):
+        return numba_type.copy(layout="C")
+    if isinstance(numba_type, types.BaseTuple):
+        return from_children([contiguous(element) for element in numba_type.types], numba_type)
+    return numba_type
+
+
+def read_only(numba_type: Any) -> Any:
+    """`numba_type` with arrays, within tuples too, that nobody can write to."""
+    if type(numba_type) is types.Array:
+        return numba_type.copy(readonly=True)
+    if isinstance(numba_type, types.BaseTuple):
+        return from_children([read_only(element) for element in numba_type.types], numba_type)
+    return numba_type
+
+
 def to_tree(numba_type: Any) -> Tree | None:
-    """The tree of a float or of a tuple of them; None for a type that has no derivative."""
+    """The tree of a float, of an array of floats or of a tuple of them; None for a type that has no derivative."""
     if isinstance(numba_type, types.Float) and numba_type.name in _FLOATS:
         return Leaf(numba_type.name)
+    if type(numba_type) is types.Array and numba_type.dtype.name in _FLOATS:
+        return Leaf(numba_type.dtype.name, numba_type.ndim)
     if isinstance(numba_type, types.BaseTuple):
         children = [to_tree(element) for element in numba_type.types]
         if any(child is None for child in children):
@@ -44,7 +64,7 @@ def to_tree(numba_type: Any) -> Tree | None:
 def from_tree(tree: Tree) -> Any:
     """The Numba type of values shaped like `tree`."""
     if isinstance(tree, Leaf):
-        return _FLOATS[tree.dtype]
+        return types.Array(_FLOATS[tree.dtype], tree.ndim, "C") if tree.is_array else _FLOATS[tree.dtype]
     return types.BaseTuple.from_types([from_tree(child) for child in tree.children], tree.named or tuple)
 
 
@@ -56,7 +76,10 @@ def from_children(children: list[Any], like: Any) -> Any:
 def fits(numba_type: Any, tree: Tree) -> bool:
     """Whether values of `numba_type` can seed `tree`: numbers where it has leaves."""
     if isinstance(tree, Leaf):
-        return isinstance(types.unliteral(numba_type), (types.Float, types.Integer))
+        plain = types.unliteral(numba_type)
+        if tree.is_array:
+            return isinstance(plain, types.Array) and plain.ndim == tree.ndim and isinstance(plain.dtype, (types.Float, types.Integer))
+        return isinstance(plain, (types.Float, types.Integer))
     return (
         isinstance(numba_type, types.BaseTuple)
         and len(numba_type.types) == len(tree.children)

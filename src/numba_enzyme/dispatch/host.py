@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from numba.core import errors as numba_errors
@@ -14,7 +15,7 @@ from numba.core.typing.typeof import typeof
 from numba_enzyme import recall
 from numba_enzyme.adapters.built_dispatcher import AttributedDispatcher, BuiltDispatcher, BuiltPrimal
 from numba_enzyme.adapters.fingerprint import Unfingerprintable, call_fingerprint
-from numba_enzyme.adapters.numba_types import fits, from_tree, promoted, said, to_tree
+from numba_enzyme.adapters.numba_types import contiguous, fits, from_tree, promoted, read_only, said, to_tree
 from numba_enzyme.adapters.primal_target import PrimalDispatcher
 from numba_enzyme.dispatch.annotations import annotated_trees
 from numba_enzyme.dispatch.functions import check_function, kept, picklable
@@ -98,6 +99,7 @@ class Derivative(BuiltDispatcher):
         given, seeds = self._split(argtypes)
         primal_types = tuple(self._primal_type(n, ty) for n, ty in enumerate(given))
         primal = self._lower(given, primal_types)
+        primal_types = tuple(primal.signature.args)
         # Enzyme's reverse mode over its own reverse mode gives wrong numbers, in silence, for loops with several ways round.
         mode = Mode.FORWARD if _pipeline().holds_reverse_sweep(primal) else self.transform.mode
         layout = self._layout(primal_types, primal.signature.return_type, mode)
@@ -147,7 +149,7 @@ class Derivative(BuiltDispatcher):
         if position not in self.picked:
             made = plain
         else:
-            made = promoted(plain)
+            made = contiguous(promoted(plain))
             if to_tree(made) is None:
                 others = tuple(n for n in self.picked if n != position)
                 raise SignatureError(
@@ -164,6 +166,11 @@ class Derivative(BuiltDispatcher):
     def _lower(self, given: tuple[Any, ...], primal_types: tuple[Any, ...]) -> CompileResult:
         changed = [self.parameters[n].name for n in self.picked if _is_promoted(given[n])]
         restype = None if self.annotated is None else from_tree(self.annotated[1])
+        # Where f compiles for arrays that are read only it writes to none that it is given, and much follows from that (entrypoints/flat.py).
+        kept = tuple(read_only(ty) for ty in primal_types)
+        if kept != primal_types:
+            with suppress(numba_errors.NumbaError):
+                return _pipeline().lower(self.primal, kept, restype, promoted=bool(changed))
         try:
             return _pipeline().lower(self.primal, primal_types, restype, promoted=bool(changed))
         except UnsupportedError as error:

@@ -1,12 +1,13 @@
 """Entry points in Numba's own calling convention, so that a derivative is called like any other Numba function.
 
-Three functions are stacked. `flat` calls the primal and leaves its results, and the status that says whether it raised, in memory: the
-form that Enzyme differentiates. Marker calls ask for the sweeps of `flat`. The entry point takes the arguments of the derivative's call,
-seeds the sweeps and puts what they give together.
+Three functions are stacked. `flat` (`entrypoints/flat.py`) calls the primal and leaves its results, and the status that says whether it
+raised, in memory: the form that Enzyme differentiates. Marker calls ask for the sweeps of `flat`. The entry point takes the arguments of
+the derivative's call, seeds the sweeps and puts what they give together.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,17 @@ from numba.core import cgutils, types
 from numba_enzyme.activity import Activity
 from numba_enzyme.adapters.host_target import return_if_raised
 from numba_enzyme.adapters.numba_types import from_tree
-from numba_enzyme.entrypoints import markers
+from numba_enzyme.entrypoints import arrays, flat, markers
+from numba_enzyme.entrypoints.arrays import FLOATS, I64, Block, Memory
+from numba_enzyme.entrypoints.flat import STATUS, HostPrimal, field, unpack
 from numba_enzyme.entrypoints.markers import Slot
+from numba_enzyme.errors import ArgumentError
+from numba_enzyme.model.layout import block
 from numba_enzyme.model.transform import Call, Mode
 from numba_enzyme.model.tree import Leaf, fold, leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numba_enzyme.model.layout import Layout
     from numba_enzyme.model.tree import Node, Tree
@@ -30,19 +35,11 @@ if TYPE_CHECKING:
 # Wider sweeps share more of the primal's work between tangents; measured in benchmarks/widths.py.
 MAX_WIDTH = 16
 
-_FLOATS: dict[str, ir.Type] = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
-_STATUS = ir.LiteralStructType([ir.IntType(32), ir.IntType(8).as_pointer()])
+# How many elements of an array one forward sweep carries. An array may be shorter: what is left over costs as much as if it were used.
+ARRAY_WIDTH = 8
 
-
-@dataclass(frozen=True)
-class HostPrimal:
-    """A primal compiled by Numba: the symbol and types of its calling convention."""
-
-    symbol: str
-    argtypes: tuple[Any, ...]
-    restype: Any
-    recursive: bool = False
-    """Whether something in its call tree calls itself."""
+# A float, or an array of them.
+Value = Any
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,8 @@ class HostCall:
     """The Numba types of a derivative's call: an argument for each parameter, or the tuples of primals and of seeds."""
 
     symbol: str
+    function: str
+    """What the primal is called in messages."""
     argnames: tuple[str, ...]
     argtypes: tuple[Any, ...]
     restype: Any
@@ -57,9 +56,9 @@ class HostCall:
     """The defaults of trailing parameters that a tuple of primals leaves out."""
 
 
-def emit(context: Any, module: ir.Module, primal: HostPrimal, layout: Layout, call: HostCall) -> None:
-    """Defines the entry point `call.symbol` in `module`."""
-    flat = _emit_flat(context, module, primal, layout)
+def emit(context: Any, module: ir.Module, primal: HostPrimal, layout: Layout, call: HostCall, *, finished: bool) -> None:
+    """Defines the entry point `call.symbol` in `module`; `finished` says that it is not itself part of what is differentiated."""
+    function = flat.emit(context, module, primal, layout)
     convention = context.call_conv
     entry = ir.Function(module, convention.get_function_type(call.restype, call.argtypes), call.symbol)
     convention.decorate_function(entry, call.argnames, call.argtypes, noalias=False)
@@ -67,31 +66,10 @@ def emit(context: Any, module: ir.Module, primal: HostPrimal, layout: Layout, ca
     entry.attributes.add("alwaysinline")
     builder = ir.IRBuilder(entry.append_basic_block("entry"))
     arguments = context.get_arg_packer(call.argtypes).from_arguments(builder, convention.get_arguments(entry))
-    emitter = _Emitter(context, builder, primal, layout, flat, call, arguments)
-    convention.return_value(builder, emitter.result())
-
-
-def _emit_flat(context: Any, module: ir.Module, primal: HostPrimal, layout: Layout) -> ir.Function:
-    packer = context.get_arg_packer(primal.argtypes)
-    outputs = _outputs_type(layout)
-    flat_type = ir.FunctionType(ir.VoidType(), [outputs.as_pointer(), _STATUS.as_pointer(), *packer.argument_types])
-    flat = ir.Function(module, flat_type, module.get_unique_name("flat"))
-    flat.linkage = "internal"
-    out, status_out, *arguments = flat.args
-    out.add_attribute("noalias")
-    status_out.add_attribute("noalias")
-    builder = ir.IRBuilder(flat.append_basic_block("entry"))
-    convention = context.call_conv
-    callee = cgutils.get_or_insert_function(module, convention.get_function_type(primal.restype, primal.argtypes), primal.symbol)
-    values = packer.from_arguments(builder, arguments)
-    status, result = convention.call_function(builder, callee, primal.restype, primal.argtypes, values)
-    builder.store(status.code, _field(builder, status_out, 0))
-    builder.store(builder.bitcast(status.excinfoptr, _STATUS.elements[1]), _field(builder, status_out, 1))
-    result_type = from_tree(layout.result)
-    for k, leaf in enumerate(_unpack(builder, convert(context, builder, result, primal.restype, result_type), layout.result)):
-        builder.store(leaf, _field(builder, out, k))
-    builder.ret_void()
-    return flat
+    emitter = _Emitter(context, builder, primal, layout, function, call, arguments, Memory(context, builder, finished=finished))
+    result = emitter.result()
+    emitter.release()
+    convention.return_value(builder, result)
 
 
 def convert(context: Any, builder: ir.IRBuilder, value: ir.Value, fromty: Any, toty: Any) -> ir.Value:
@@ -114,22 +92,6 @@ def _as_default(value: Any, toty: Any) -> Any:
     return value
 
 
-def _unpack(builder: ir.IRBuilder, value: ir.Value, tree: Tree) -> Iterator[ir.Value]:
-    if isinstance(tree, Leaf):
-        yield value
-        return
-    for k, child in enumerate(tree.children):
-        yield from _unpack(builder, builder.extract_value(value, k), child)
-
-
-def _outputs_type(layout: Layout) -> ir.LiteralStructType:
-    return ir.LiteralStructType([_FLOATS[leaf.dtype] for leaf in layout.outputs()])
-
-
-def _field(builder: ir.IRBuilder, struct: ir.Value, index: int) -> ir.Value:
-    return cgutils.gep_inbounds(builder, struct, 0, index)
-
-
 class _Emitter:
     """The body of one entry point."""
 
@@ -139,18 +101,24 @@ class _Emitter:
         builder: ir.IRBuilder,
         primal: HostPrimal,
         layout: Layout,
-        flat: ir.Function,
+        function: ir.Function,
         call: HostCall,
         arguments: Sequence[ir.Value],
+        memory: Memory,
     ) -> None:
         self.context = context
         self.builder = builder
         self.layout = layout
-        self.flat = flat
+        self.flat = function
         self.primal = primal
         self.call = call
         self.arguments = arguments
-        self.status = cgutils.alloca_once(builder, _STATUS, zfill=True)
+        self.memory = memory
+        self.status = cgutils.alloca_once(builder, STATUS, zfill=True)
+        # Memory that is in use, innermost last: given back whenever the entry point is left by an exception.
+        self._temporary: list[ir.Value] = []
+        self._given_away: list[ir.Value] = []
+        self._inputs: list[Value] = []
         self._flat_arguments = list(self._flatten())
 
     def result(self) -> ir.Value:
@@ -163,129 +131,417 @@ class _Emitter:
         seeds = self._seeds() if transform.call is Call.COTANGENT else [_unit(leaf, one=True) for leaf in self.layout.outputs()]
         return self._value_and_partials(seeds) if transform.with_value else self._partials(seeds, None)
 
+    def release(self) -> None:
+        """Gives back what was needed on the way to the result."""
+        for owner in reversed(self._temporary):
+            self.memory.release(owner)
+
     # What each transform seeds and returns.
 
-    def _value_and_partials(self, seeds: Sequence[ir.Value]) -> ir.Value:
+    def _value_and_partials(self, seeds: Sequence[Value]) -> ir.Value:
         out = self._outputs()
         partials = self._partials(seeds, out)
-        value = self._tree_value(self.layout.result, iter([self.builder.load(_field(self.builder, out, 0))]))
+        value = self._tree_value(self.layout.result, iter([self.builder.load(field(self.builder, out, 0))]))
         return self.context.make_tuple(self.builder, self.call.restype, [value, partials])
 
-    def _partials(self, seeds: Sequence[ir.Value], out: ir.Value | None) -> ir.Value:
+    def _partials(self, seeds: Sequence[Value], out: ir.Value | None) -> ir.Value:
         """The outputs' partials weighted by `seeds`; the outputs' values are left in `out`."""
-        sweep = self._reverse if self.layout.mode is Mode.REVERSE else self._weighted_columns
-        return self._tree_value(self.layout.partials(), iter(self._picked(sweep(seeds, out))))
+        if self.layout.mode is Mode.REVERSE:
+            shadows = {n: self._result(leaf.dtype, self._inputs[n].shape) for n, leaf in enumerate(self.layout.inputs()) if leaf.is_array}
+            partials = self._reverse(seeds, out, shadows)
+        else:
+            partials = self._weighted_columns(seeds, out)
+        return self._tree_value(self.layout.partials(), iter(self._picked(partials)))
 
     def _jvp(self) -> ir.Value:
         by_input = dict(zip(self.layout.picked_inputs(), self._seeds(), strict=True))
         (outputs,) = self._forward([[by_input[n] for n in range(len(by_input))]], None)
-        return self._tree_value(self.layout.result, iter(outputs))
+        given = []
+        for leaf, output in zip(self.layout.outputs(), outputs, strict=True):
+            if leaf.is_array:
+                result = self._result(leaf.dtype, output.shape)
+                arrays.copy(self.builder, result, output.data)
+                self.memory.free(output.data)
+                given.append(result)
+            else:
+                given.append(output)
+        return self._tree_value(self.layout.result, iter(given))
 
     def _jacobian(self) -> ir.Value:
-        outputs = self.layout.outputs()
+        blocks = self._blocks()
         if self.layout.mode is Mode.REVERSE:
-            rows = [self._reverse([_unit(leaf, one=k == m) for k, leaf in enumerate(outputs)], None) for m in range(len(outputs))]
+            self._fill_rows(blocks)
         else:
-            columns = self._columns(None)
-            rows = [[column[m] for column in columns] for m in range(len(outputs))]
+            self._fill_columns(blocks)
+        order = [(m, n) for m in range(len(self.layout.outputs())) for n in self.layout.picked_inputs()]
         tree = self.layout.jacobian()
-        values = (value for row in rows for value in self._picked(row))
         # A partial has its argument's type; a forward sweep computes it in its output's.
-        return self._tree_value(tree, (self._as_leaf(value, leaf) for value, leaf in zip(values, leaves(tree), strict=True)))
+        values = (blocks[place] if leaf.is_array else self._as(blocks[place], leaf.dtype) for place, leaf in zip(order, leaves(tree), strict=True))
+        return self._tree_value(tree, values)
 
-    def _columns(self, out: ir.Value | None) -> list[list[ir.Value]]:
-        """All outputs' partials by each input in turn."""
+    def _blocks(self) -> dict[tuple[int, int], Block]:
+        """An array for each output and input that has one of them, in the order of a Jacobian's rows and columns."""
+        if not self.layout.has_arrays:
+            return {}
+        shapes = self._output_shapes()
+        made = {}
+        for m, output in enumerate(self.layout.outputs()):
+            for n, given in enumerate(self.layout.inputs()):
+                leaf = block(output, given)
+                if leaf.is_array:
+                    made[m, n] = self._result(leaf.dtype, (*shapes[m], *(self._inputs[n].shape if given.is_array else ())))
+        return made
+
+    def _fill_rows(self, blocks: dict[tuple[int, int], Value]) -> None:
+        """By one reverse sweep for each float of the outputs."""
+        outputs, builder = self.layout.outputs(), self.builder
+        shapes = self._output_shapes() if any(leaf.is_array for leaf in outputs) else []
+        nothing: list[Value] = [
+            self._zeros(leaf.dtype, shapes[m]) if leaf.is_array else _unit(leaf, one=False) for m, leaf in enumerate(outputs)
+        ]
+        for m, leaf in enumerate(outputs):
+            seeds = [*nothing]
+            if not leaf.is_array:
+                seeds[m] = _unit(leaf, one=True)
+                partials = self._reverse(seeds, None, {n: blocks[m, n] for n, given in enumerate(self.layout.inputs()) if given.is_array})
+                blocks.update({(m, n): partial for n, partial in enumerate(partials) if not isinstance(partial, Block)})
+                continue
+            with cgutils.for_range(builder, arrays.size(builder, nothing[m].shape)) as loop:
+                seed = arrays.at(builder, nothing[m], loop.index)
+                builder.store(_unit(leaf, one=True), seed)
+                rows = {n: self._row(blocks[m, n], n, loop.index) for n, given in enumerate(self.layout.inputs()) if given.is_array}
+                for n, partial in enumerate(self._reverse(seeds, None, rows)):
+                    if not isinstance(partial, Block):
+                        builder.store(partial, arrays.at(builder, blocks[m, n], loop.index))
+                builder.store(_unit(leaf, one=False), seed)
+
+    def _row(self, whole: Block, n: int, index: ir.Value) -> Block:
+        """What input `n` has of one row of a Jacobian."""
+        shape = self._inputs[n].shape
+        return Block(whole.dtype, arrays.at(self.builder, whole, self.builder.mul(index, arrays.size(self.builder, shape))), shape)
+
+    def _fill_columns(self, blocks: dict[tuple[int, int], Value]) -> None:
+        """By forward sweeps, several floats of the inputs at a time."""
+        builder, inputs = self.builder, self.layout.inputs()
+
+        def use(n: int, offset: ir.Value | None, column: Sequence[Value]) -> None:
+            for m, tangent in enumerate(column):
+                if not isinstance(tangent, Block) and offset is None:
+                    blocks[m, n] = tangent
+                elif not isinstance(tangent, Block):
+                    builder.store(self._as(tangent, inputs[n].dtype), arrays.at(builder, blocks[m, n], offset))
+                else:
+                    # Element `offset` of each row.
+                    step = I64(1) if offset is None else arrays.size(builder, self._inputs[n].shape)
+                    with cgutils.for_range(builder, arrays.size(builder, tangent.shape)) as loop:
+                        place = builder.add(builder.mul(loop.index, step), I64(0) if offset is None else offset)
+                        value = builder.load(arrays.at(builder, tangent, loop.index))
+                        builder.store(self._as(value, inputs[n].dtype), arrays.at(builder, blocks[m, n], place))
+
+        self._each_column(None, use)
+
+    def _each_column(self, out: ir.Value | None, use: Callable[[int, ir.Value | None, Sequence[Value]], None]) -> None:
+        """Calls `use` with an input, with the offset of an element if it is an array, and with all outputs' partials by that float."""
         inputs = self.layout.inputs()
-        units = [[_unit(leaf, one=k == n) for k, leaf in enumerate(inputs)] for n in range(len(inputs))]
-        return [column for start in range(0, len(units), MAX_WIDTH) for column in self._forward(units[start : start + MAX_WIDTH], out)]
+        floats = [n for n, leaf in enumerate(inputs) if not leaf.is_array]
+        for start in range(0, len(floats), MAX_WIDTH):
+            group = floats[start : start + MAX_WIDTH]
+            zeros = self._zero_tangents(len(group))
+            tangents = [[zeros[k][n] if leaf.is_array else _unit(leaf, one=n == unit) for n, leaf in enumerate(inputs)] for k, unit in enumerate(group)]
+            for n, column in zip(group, self._forward(tangents, out), strict=True):
+                use(n, None, column)
+                self._free(column)
+        for n, leaf in enumerate(inputs):
+            if leaf.is_array:
+                self._each_element(n, out, use)
 
-    def _weighted_columns(self, seeds: Sequence[ir.Value], out: ir.Value | None) -> list[ir.Value]:
+    def _each_element(self, n: int, out: ir.Value | None, use: Callable[[int, ir.Value | None, Sequence[Value]], None]) -> None:
+        builder, leaf = self.builder, self.layout.inputs()[n]
+        count = arrays.size(builder, self._inputs[n].shape)
+        tangents = self._zero_tangents(ARRAY_WIDTH)
+        with cgutils.for_range_slice(builder, I64(0), count, I64(ARRAY_WIDTH), I64) as (start, _):
+            offsets = [builder.add(start, I64(k)) for k in range(ARRAY_WIDTH)]
+
+            def set_units(*, one: bool) -> None:
+                for offset, tangent in zip(offsets, tangents, strict=True):
+                    with builder.if_then(builder.icmp_signed("<", offset, count)):
+                        builder.store(_unit(leaf, one=one), arrays.at(builder, tangent[n], offset))
+
+            set_units(one=True)
+            columns = self._forward(tangents, out)
+            set_units(one=False)
+            for offset, column in zip(offsets, columns, strict=True):
+                with builder.if_then(builder.icmp_signed("<", offset, count)):
+                    use(n, offset, column)
+                self._free(column)
+
+    def _zero_tangents(self, width: int) -> list[list[Value]]:
+        return [
+            [self._zeros(leaf.dtype, given.shape) if leaf.is_array else _unit(leaf, one=False) for leaf, given in zip(self.layout.inputs(), self._inputs, strict=True)]
+            for _ in range(width)
+        ]
+
+    def _free(self, column: Sequence[Value]) -> None:
+        for output in column:
+            if isinstance(output, Block):
+                self.memory.free(output.data)
+
+    def _weighted_columns(self, seeds: Sequence[Value], out: ir.Value | None) -> list[Value]:
         """What a reverse sweep gives, by forward sweeps."""
-        partials = []
-        for leaf, column in zip(self.layout.inputs(), self._columns(out), strict=True):
-            total: ir.Value = ir.Constant(_FLOATS[leaf.dtype], 0.0)
+        builder = self.builder
+        partials: list[Value] = [
+            self._result(leaf.dtype, given.shape) if leaf.is_array else None
+            for leaf, given in zip(self.layout.inputs(), self._inputs, strict=True)
+        ]
+
+        def use(n: int, offset: ir.Value | None, column: Sequence[Value]) -> None:
+            dtype = self.layout.inputs()[n].dtype
+            total: ir.Value = ir.Constant(FLOATS[dtype], 0.0)
             for seed, tangent in zip(seeds, column, strict=True):
-                total = self.builder.fadd(total, self._as_leaf(self.builder.fmul(seed, tangent), leaf))
-            partials.append(total)
+                weighted = self._dot(seed, tangent) if isinstance(tangent, Block) else builder.fmul(seed, tangent)
+                total = builder.fadd(total, self._as(weighted, dtype))
+            if offset is None:
+                partials[n] = total
+            else:
+                builder.store(total, arrays.at(builder, partials[n], offset))
+
+        self._each_column(out, use)
         return partials
+
+    def _dot(self, a: Block, b: Block) -> ir.Value:
+        builder = self.builder
+        total = cgutils.alloca_once_value(builder, ir.Constant(FLOATS[a.dtype], 0.0))
+        builder.store(ir.Constant(FLOATS[a.dtype], 0.0), total)
+        with cgutils.for_range(builder, arrays.size(builder, a.shape)) as loop:
+            product = builder.fmul(*(builder.load(arrays.at(builder, array, loop.index)) for array in (a, b)))
+            builder.store(builder.fadd(builder.load(total), product), total)
+        return builder.load(total)
 
     # Sweeps.
 
-    def _reverse(self, seeds: Sequence[ir.Value], out: ir.Value | None) -> list[ir.Value]:
+    def _reverse(self, seeds: Sequence[Value], out: ir.Value | None, shadows: dict[int, Block]) -> list[Value]:
+        """One sweep. Partials by arrays are added to `shadows`; all are given in the order of the inputs."""
         shadow = self._outputs()
+        weights = []
         for k, seed in enumerate(seeds):
-            self.builder.store(seed, _field(self.builder, shadow, k))
+            if isinstance(seed, Block):
+                weights += [Slot(Activity.CONST, value) for value in (seed.data, *seed.shape)]
+            self.builder.store(_unit(self.layout.outputs()[k], one=True) if isinstance(seed, Block) else seed, field(self.builder, shadow, k))
         role = Activity.DUPNONEED if out is None else Activity.DUP
         slots = [Slot(role, out or self._outputs(), (shadow,)), Slot(Activity.CONST, self.status)]
-        slots += [Slot(Activity.OUT if active else Activity.CONST, value) for active, value in self._flat_arguments]
-        partials = markers.reverse(self.builder, self.flat, slots, recursive=self.primal.recursive)
-        self._return_if_raised()
+        with self._own_copies() as values:
+            for n, value in self._flat_arguments:
+                if n is None:
+                    slots.append(Slot(Activity.CONST, value))
+                elif isinstance(value, Block):
+                    slots.append(Slot(Activity.DUP, values[n].data, (shadows[n].data,)))
+                    slots += [Slot(Activity.CONST, length) for length in value.shape]
+                else:
+                    slots.append(Slot(Activity.OUT, value))
+            partials = iter(markers.reverse(self.builder, self.flat, slots + weights, recursive=self.primal.recursive))
+            self._return_if_raised()
         # Adjoints are free to come out as -0.0 (llvm/signed_zero.py), which nobody wants to read.
-        return [self.builder.fadd(partial, ir.Constant(partial.type, 0.0)) for partial in partials]
+        return [
+            shadows[n] if leaf.is_array else self.builder.fadd(partial := next(partials), ir.Constant(partial.type, 0.0))
+            for n, leaf in enumerate(self.layout.inputs())
+        ]
 
-    def _forward(self, tangents: Sequence[Sequence[ir.Value]], out: ir.Value | None) -> list[list[ir.Value]]:
-        """One sweep that carries each of `tangents` (a value for each input); gives each one's outputs."""
+    def _forward(self, tangents: Sequence[Sequence[Value]], out: ir.Value | None) -> list[list[Value]]:
+        """One sweep that carries each of `tangents` (one for each input); gives each one's outputs. Arrays among them are to be freed."""
         shadows = [self._outputs() for _ in tangents]
-        by_input = iter(zip(*tangents, strict=True))
-        role = Activity.DUPNONEED if out is None else Activity.DUP
-        slots = [Slot(role, out or self._outputs(), tuple(shadows)), Slot(Activity.CONST, self.status)]
-        for active, value in self._flat_arguments:
-            slots.append(Slot(Activity.DUP, value, tuple(next(by_input))) if active else Slot(Activity.CONST, value))
-        markers.forward(self.builder, self.flat, slots, len(tangents))
-        self._return_if_raised()
-        return [[self.builder.load(_field(self.builder, s, k)) for k in range(len(self.layout.outputs()))] for s in shadows]
+        # The memory of an array that f made is behind a pointer that is needed to free it.
+        role = Activity.DUPNONEED if out is None and not any(leaf.is_array for leaf in self.layout.outputs()) else Activity.DUP
+        out = out or self._outputs()
+        slots = [Slot(role, out, tuple(shadows)), Slot(Activity.CONST, self.status)]
+        with self._own_copies() as values, self._own_tangents(tangents) as seeds:
+            by_input = list(zip(*seeds, strict=True))
+            for n, value in self._flat_arguments:
+                if n is None:
+                    slots.append(Slot(Activity.CONST, value))
+                elif isinstance(value, Block):
+                    slots.append(Slot(Activity.DUP, values[n].data, tuple(seed.data for seed in by_input[n])))
+                    slots += [Slot(Activity.CONST, length) for length in value.shape]
+                else:
+                    slots.append(Slot(Activity.DUP, value, tuple(by_input[n])))
+            markers.forward(self.builder, self.flat, slots, len(tangents))
+            self._return_if_raised()
+        for k, leaf in enumerate(self.layout.outputs()):
+            if leaf.is_array:
+                self.memory.free(self._output(out, out, k).data)
+        return [[self._output(out, shadow, k) for k in range(len(self.layout.outputs()))] for shadow in shadows]
 
     def _return_if_raised(self) -> None:
-        code, excinfo = (self.builder.load(_field(self.builder, self.status, k)) for k in range(2))
-        return_if_raised(self.context, self.builder, code, excinfo)
+        builder = self.builder
+        code, excinfo = (builder.load(field(builder, self.status, k)) for k in range(2))
+        return_if_raised(self.context, builder, code, excinfo, self._abandon)
+        if self.layout.transform.call is Call.COTANGENT and any(leaf.is_array for leaf in self.layout.outputs()):
+            with cgutils.if_unlikely(builder, builder.trunc(builder.load(field(builder, self.status, 2)), ir.IntType(1))):
+                self._raise(ArgumentError, f"vjp({self.call.function}): the cotangent must have the shape of what {self.call.function} gives")
+
+    def _abandon(self) -> None:
+        """Gives back all memory that is in use."""
+        for owner in (*reversed(self._temporary), *self._given_away):
+            self.memory.release(owner)
+
+    def _raise(self, error: type[Exception], message: str) -> None:
+        self._abandon()
+        self.context.call_conv.return_user_exc(self.builder, error, (message,))
 
     # Values.
 
-    def _primal_values(self) -> list[ir.Value]:
-        """The primal's arguments, at the types at which it was compiled."""
+    def _given(self) -> list[tuple[ir.Value, Any]]:
+        """The primal's arguments as the call gives them, with their types."""
         if self.layout.transform.call is Call.ARGS:
-            given = list(zip(self.arguments, self.call.argtypes, strict=True))
+            return list(zip(self.arguments, self.call.argtypes, strict=True))
+        elements = cgutils.unpack_tuple(self.builder, self.arguments[0], len(self.call.argtypes[0].types))
+        return [*zip(elements, self.call.argtypes[0].types, strict=True), *((None, types.Omitted(d)) for d in self.call.defaults)]
+
+    def _flatten(self) -> Iterator[tuple[int | None, Value]]:
+        """Each value of the primal's flat argument list, and which differentiated input it is."""
+        for (value, fromty), toty, parameter in zip(self._given(), self.primal.argtypes, self.layout.parameters, strict=True):
+            if parameter.tree is None:
+                constant = arrays.borrowed(self.context, self.builder, convert(self.context, self.builder, value, fromty, toty), toty)
+                for part in self.context.get_arg_packer((toty,)).as_arguments(self.builder, [constant]):
+                    yield None, part
+            else:
+                for leaf in self._leaf_values(parameter.tree, value, fromty):
+                    self._inputs.append(leaf)
+                    yield len(self._inputs) - 1, leaf
+
+    def _leaf_values(self, tree: Tree, value: ir.Value, fromty: Any) -> Iterator[Value]:
+        """The leaves of an argument: floats at their type, arrays in C order."""
+        if isinstance(fromty, types.Omitted):
+            value, fromty = convert(self.context, self.builder, value, fromty, from_tree(tree)), from_tree(tree)
+        if not isinstance(tree, Leaf):
+            elements = cgutils.unpack_tuple(self.builder, value, len(tree.children))
+            for child, element, element_type in zip(tree.children, elements, fromty.types, strict=True):
+                yield from self._leaf_values(child, element, element_type)
+        elif not tree.is_array:
+            yield self.context.cast(self.builder, value, fromty, from_tree(tree))
+        elif fromty.layout == "C" and fromty.dtype.name == tree.dtype:
+            yield arrays.from_array(self.context, self.builder, value, fromty)
         else:
-            given = list(zip(self._elements(0), self.call.argtypes[0].types, strict=True))
-            given += [(None, types.Omitted(default)) for default in self.call.defaults]
-        return [convert(self.context, self.builder, *item, toty) for item, toty in zip(given, self.primal.argtypes, strict=True)]
+            made = self._zeros(tree.dtype, arrays.shape_of(self.context, self.builder, value, fromty))
+            arrays.fill(self.context, self.builder, made, value, fromty)
+            yield made
 
-    def _flatten(self) -> Iterator[tuple[bool, ir.Value]]:
-        """Each value of the primal's flat argument list, and whether it is differentiated."""
-        for value, numba_type, parameter in zip(self._primal_values(), self.primal.argtypes, self.layout.parameters, strict=True):
-            for flat in self.context.get_arg_packer((numba_type,)).as_arguments(self.builder, [value]):
-                yield parameter.tree is not None, flat
+    def _seeds(self) -> list[Value]:
+        """The leaves of the call's second argument: tangents or a cotangent."""
+        seeds = list(self._leaf_values(self.layout.seeds(), self.arguments[1], self.call.argtypes[1]))
+        if self.layout.transform.call is Call.TANGENTS:
+            return [self._tangent(seed, self._inputs[n]) for n, seed in zip(self.layout.picked_inputs(), seeds, strict=True)]
+        return seeds
 
-    def _seeds(self) -> list[ir.Value]:
-        """The floats of the call's second argument: tangents or a cotangent."""
-        tree = self.layout.seeds()
-        seed_type = from_tree(tree)
-        value = convert(self.context, self.builder, self.arguments[1], self.call.argtypes[1], seed_type)
-        return list(_unpack(self.builder, value, tree))
+    def _tangent(self, seed: Value, primal: Value) -> Value:
+        if not isinstance(seed, Block):
+            return seed
+        builder = self.builder
+        with cgutils.if_unlikely(builder, builder.not_(arrays.same_shape(builder, seed.shape, primal.shape))):
+            self._raise(ArgumentError, f"jvp({self.call.function}): tangents must have the shapes of what they are tangents of")
+        # Memory that is its own shadow has no derivative (entrypoints/markers.py): a tangent that is the primal itself has to be a copy.
+        same = builder.icmp_unsigned("==", seed.data, primal.data)
+        copied = self._zeros(seed.dtype, [builder.select(same, arrays.size(builder, seed.shape), I64(0))])
+        arrays.copy(builder, copied, seed.data)
+        return Block(seed.dtype, builder.select(same, copied.data, seed.data), seed.shape)
 
-    def _elements(self, argument: int) -> list[ir.Value]:
-        return list(cgutils.unpack_tuple(self.builder, self.arguments[argument], len(self.call.argtypes[argument].types)))
+    def _output_shapes(self) -> list[tuple[ir.Value, ...]]:
+        """The shapes of the primal's results, empty for floats: the primal is run for them."""
+        builder, primal = self.builder, self.primal
+        with self._own_copies() as inputs:
+            values = (part for n, value in self._flat_arguments for part in ((value,) if n is None else _parts(inputs[n])))
+            status, result = flat.call(self.context, builder, primal, self.layout, values)
+            builder.store(status.code, field(builder, self.status, 0))
+            builder.store(builder.bitcast(status.excinfoptr, arrays.POINTER), field(builder, self.status, 1))
+            self._return_if_raised()
+        shapes = [
+            arrays.shape_of(self.context, builder, value, numba_type) if leaf.is_array else ()
+            for leaf, value, numba_type in unpack(builder, result, self.layout.result, primal.restype)
+        ]
+        self.context.nrt.decref(builder, primal.restype, result)
+        return shapes
+
+    @contextmanager
+    def _own_copies(self) -> Iterator[list[Value]]:
+        """The inputs; arrays that the primal writes to are copied, so that each sweep starts from the caller's, which stay as they are."""
+        if not flat.is_written(self.primal):
+            yield self._inputs
+            return
+        with self._copies(self._inputs) as copies:
+            yield copies
+
+    @contextmanager
+    def _own_tangents(self, tangents: Sequence[Sequence[Value]]) -> Iterator[list[Sequence[Value]]]:
+        """The tangents; where the primal writes to arrays a sweep writes to their tangents, and gets copies."""
+        if not flat.is_written(self.primal):
+            yield list(tangents)
+            return
+        with ExitStack() as stack:
+            yield [stack.enter_context(self._copies(values)) for values in tangents]
+
+    @contextmanager
+    def _copies(self, values: Sequence[Value]) -> Iterator[list[Value]]:
+        copies = [self._zeros(value.dtype, value.shape) if isinstance(value, Block) else value for value in values]
+        for to, value in zip(copies, values, strict=True):
+            if isinstance(to, Block):
+                arrays.copy(self.builder, to, value.data)
+        yield copies
+        for to in reversed(copies):
+            if isinstance(to, Block):
+                self.memory.release(self._temporary.pop())
+
+    def _zeros(self, dtype: str, shape: Sequence[ir.Value]) -> Block:
+        """Memory that is given back when the call ends."""
+        made = self.memory.zeros(dtype, shape, self._out_of_memory)
+        self._temporary.append(made.owner)
+        return made
+
+    def _result(self, dtype: str, shape: Sequence[ir.Value]) -> Block:
+        """Memory that is part of the result."""
+        made = self.memory.zeros(dtype, shape, self._out_of_memory)
+        self._given_away.append(made.owner)
+        return made
+
+    def _out_of_memory(self) -> None:
+        self._raise(MemoryError, f"{self.call.function}: no memory for an array of its derivative")
 
     def _outputs(self) -> ir.Value:
-        return cgutils.alloca_once(self.builder, _outputs_type(self.layout), zfill=True)
+        return cgutils.alloca_once(self.builder, flat.outputs_type(self.layout), zfill=True)
 
-    def _picked(self, by_input: Sequence[ir.Value]) -> list[ir.Value]:
+    def _output(self, out: ir.Value, shadow: ir.Value, k: int) -> Value:
+        """What a forward sweep left of a result in `shadow`. Lengths are the primal's, in `out`."""
+        builder, leaf = self.builder, self.layout.outputs()[k]
+        place = field(builder, shadow, k)
+        if not leaf.is_array:
+            return builder.load(place)
+        data = builder.bitcast(builder.load(field(builder, place, 0)), FLOATS[leaf.dtype].as_pointer())
+        lengths = field(builder, out, k)
+        return Block(leaf.dtype, data, tuple(builder.load(field(builder, lengths, axis + 1)) for axis in range(leaf.ndim or 0)))
+
+    def _picked(self, by_input: Sequence[Value]) -> list[Value]:
         return [by_input[n] for n in self.layout.picked_inputs()]
 
-    def _tree_value(self, tree: Tree, values: Iterator[ir.Value]) -> ir.Value:
-        typed = ((value, from_tree(leaf)) for value, leaf in zip(values, leaves(tree), strict=True))
+    def _tree_value(self, tree: Tree, values: Iterator[Value]) -> ir.Value:
+        typed = (self._typed(value, leaf) for value, leaf in zip(values, leaves(tree), strict=True))
         return fold(tree, typed, self._make_tuple)[0]
+
+    def _typed(self, value: Value, leaf: Leaf) -> tuple[ir.Value, Any]:
+        numba_type = from_tree(leaf)
+        return (arrays.to_array(self.context, self.builder, value, numba_type) if leaf.is_array else value), numba_type
 
     def _make_tuple(self, node: Node, children: Sequence[tuple[ir.Value, Any]]) -> tuple[ir.Value, Any]:
         tuple_type = types.BaseTuple.from_types([numba_type for _, numba_type in children], node.named or tuple)
         return self.context.make_tuple(self.builder, tuple_type, [value for value, _ in children]), tuple_type
 
-    def _as_leaf(self, value: ir.Value, leaf: Leaf) -> ir.Value:
-        wanted = _FLOATS[leaf.dtype]
+    def _as(self, value: ir.Value, dtype: str) -> ir.Value:
+        wanted = FLOATS[dtype]
         if value.type == wanted:
             return value
         return self.builder.fptrunc(value, wanted) if wanted == ir.FloatType() else self.builder.fpext(value, wanted)
 
 
+def _parts(value: Value) -> tuple[ir.Value, ...]:
+    return (value.data, *value.shape) if isinstance(value, Block) else (value,)
+
+
 def _unit(leaf: Leaf, *, one: bool) -> ir.Constant:
-    return ir.Constant(_FLOATS[leaf.dtype], 1.0 if one else 0.0)
+    return ir.Constant(FLOATS[leaf.dtype], 1.0 if one else 0.0)

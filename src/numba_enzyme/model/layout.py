@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numba_enzyme.model.transform import Call, Mode
-from numba_enzyme.model.tree import Node, leaves, substitute
+from numba_enzyme.model.tree import Leaf, Node, leaves, substitute
 
 if TYPE_CHECKING:
     from numba_enzyme.model.transform import Argnums, Transform
-    from numba_enzyme.model.tree import Leaf, Tree
+    from numba_enzyme.model.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Layout:
     """The direction of its sweeps: the transform's own, unless the primal rules that out."""
 
     def inputs(self) -> tuple[Leaf, ...]:
-        """The differentiated floats in the order of the parameters, which is the order that sweeps use."""
+        """The differentiated leaves in the order of the parameters, which is the order that sweeps use."""
         return tuple(leaf for p in self.parameters if p.tree is not None for leaf in leaves(p.tree))
 
     def outputs(self) -> tuple[Leaf, ...]:
@@ -55,7 +55,7 @@ class Layout:
         return tree
 
     def picked_inputs(self) -> tuple[int, ...]:
-        """For each float of `partials()`, its index in `inputs()`: argnums may reorder parameters."""
+        """For each leaf of `partials()`, its index in `inputs()`: argnums may reorder parameters."""
         return tuple(self._offset(n) + k for n in self.picked for k in range(len(leaves(self._tree(n)))))
 
     def partials(self) -> Tree:
@@ -82,4 +82,20 @@ class Layout:
 
     def jacobian(self) -> Tree:
         """The partials of each output in turn, nested `[output][argument]`."""
-        return substitute(self.result, iter([self.partials()] * len(self.outputs())))
+        partials = self.partials()
+        return substitute(self.result, (_blocks(output, partials) for output in self.outputs()))
+
+    @property
+    def has_arrays(self) -> bool:
+        return any(leaf.is_array for leaf in (*self.inputs(), *self.outputs()))
+
+
+def block(output: Leaf, given: Leaf) -> Leaf:
+    """The partials of one leaf by another: `output.shape + given.shape`, in the type of what is differentiated by."""
+    if not (output.is_array or given.is_array):
+        return given
+    return Leaf(given.dtype, (output.ndim or 0) + (given.ndim or 0))
+
+
+def _blocks(output: Leaf, partials: Tree) -> Tree:
+    return substitute(partials, (block(output, leaf) for leaf in leaves(partials)))

@@ -38,13 +38,14 @@ def loads(data: bytes, classes: Sequence[type]) -> Build:
 
 def _to_json(tree: Tree, classes: Sequence[type]) -> Any:
     if isinstance(tree, Leaf):
-        return tree.dtype
+        return f"{tree.dtype} {tree.ndim}" if tree.is_array else tree.dtype
     named = None if tree.named is None else list(classes).index(tree.named)
     return [named, *(_to_json(child, classes) for child in tree.children)]
 
 
 def _from_json(value: Any, classes: Sequence[type]) -> Tree:
     if isinstance(value, str):
-        return Leaf(value)
+        dtype, *ndim = value.split()
+        return Leaf(dtype, int(ndim[0]) if ndim else None)
     named, *children = value
     return Node(tuple(_from_json(child, classes) for child in children), None if named is None else classes[named])

@@ -1,7 +1,7 @@
 """Trees of floating-point leaves: the shape of a differentiable argument or result.
 
-A scalar is a `Leaf`; a tuple, nested or named, is a `Node`. Everything that is said about "the floats in order" means the leaves from
-left to right.
+A float or an array of floats is a `Leaf`; a tuple, nested or named, is a `Node`. Everything that is said about "the leaves in order" means
+from left to right.
 """
 
 from __future__ import annotations
@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Leaf:
-    """One float of a derivative's input or output."""
+    """One float, or one array of floats, of a derivative's input or output."""
 
     dtype: str
     """`"float32"` or `"float64"`."""
+    ndim: int | None = None
+    """The dimensions of an array; None for a float."""
+
+    @property
+    def is_array(self) -> bool:
+        return self.ndim is not None
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,19 @@ def marked_inactive(ir: str) -> str:
     return re.sub(_INACTIVE_DECLARATION, marked, ir, flags=re.MULTILINE)
 
 
+def marked_floats(ir: str) -> str:
+    """`ir` with pointers to floats marked that entry points hand over: Enzyme's type analysis cannot see what is only copied."""
+
+    def marked(pointer: re.Match[str]) -> str:
+        number = {"float32": "float", "float64": "double"}[pointer["dtype"]]
+        return f'ptr "enzyme_type"="{{[-1]:Pointer, [-1,-1]:Float@{number}}}" {pointer["rest"]}'
+
+    def marked_line(line: re.Match[str]) -> str:
+        return re.sub(r"\bptr (?P<rest>(?:\w+ )*%\"?(?P<dtype>float32|float64)_data)", marked, line[0])
+
+    return re.sub(r"^define internal void @\"?flat[^\n]*", marked_line, ir, flags=re.MULTILINE)
+
+
 def resolve(module: ll.ModuleRef) -> None:
     """Gives the names that were hidden from Enzyme their meaning."""
     if not _undefined(module) & _defined("resolved.ll"):

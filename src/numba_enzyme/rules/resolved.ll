@@ -9,6 +9,53 @@ define ptr @numba_enzyme_alloc(i64 %size) {
   ret ptr %memory
 }
 
+; Memory that an entry point gives away, or gives back: zeros (pages that are not touched cost nothing) in the care of Numba's runtime, whose
+; header starts with the count, the destructor, what the destructor is told, the data and its size. The destructor is the C library's own
+; function: code of a derivative may be gone when the array dies.
+declare ptr @calloc(i64, i64)
+declare void @free(ptr)
+declare ptr @NRT_MemInfo_alloc_dtor(i64, ptr)
+declare void @NRT_MemInfo_call_dtor(ptr)
+
+define ptr @numba_enzyme_block(i64 %size) {
+  %some = call i64 @llvm.umax.i64(i64 %size, i64 1)
+  %data = call ptr @calloc(i64 1, i64 %some)
+  %failed = icmp eq ptr %data, null
+  br i1 %failed, label %none, label %wrap
+
+wrap:
+  %block = call ptr @NRT_MemInfo_alloc_dtor(i64 0, ptr @free)
+  %absent = icmp eq ptr %block, null
+  br i1 %absent, label %lost, label %made
+
+lost:
+  call void @free(ptr %data)
+  ret ptr null
+
+made:
+  %dataptr = getelementptr i8, ptr %block, i64 24
+  store ptr %data, ptr %dataptr
+  %sizeptr = getelementptr i8, ptr %block, i64 32
+  store i64 %size, ptr %sizeptr
+  ret ptr %block
+
+none:
+  ret ptr null
+}
+
+declare i64 @llvm.umax.i64(i64, i64)
+
+define ptr @numba_enzyme_block_data(ptr %block) {
+  %dataptr = getelementptr i8, ptr %block, i64 24
+  %data = load ptr, ptr %dataptr
+  ret ptr %data
+}
+
+define void @numba_enzyme_block_release(ptr %block) {
+  call void @NRT_MemInfo_call_dtor(ptr %block)
+  ret void
+}
+
 define double @numba_enzyme_gamma(double %x) {
   %y = call double @numba_gamma(double %x)
   ret double %y
