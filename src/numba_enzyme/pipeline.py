@@ -25,6 +25,7 @@ from numba_enzyme.enzyme.diagnosis import explained
 from numba_enzyme.errors import DifferentiationError
 from numba_enzyme.frontend import cpu
 from numba_enzyme.llvm import dialect
+from numba_enzyme.llvm.memory_types import with_memory_types, without_memory_types
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
 from numba_enzyme.rules import application
 
@@ -37,8 +38,10 @@ holds_reverse_sweep = cpu.holds_reverse_sweep
 
 _serial = itertools.count()
 
+_FOR_ENZYME = (application.marked_inactive, application.marked_floats, with_memory_types)
+
 # Callers inline a derivative whatever its size: Numba's inliner has a budget, beyond which a loop would silently keep a call.
-_AFTER_ENZYME = (without_signed_zero_adjoints, dialect.inlined_everywhere, dialect.without_empty_groups)
+_AFTER_ENZYME = (without_memory_types, without_signed_zero_adjoints, dialect.inlined_everywhere, dialect.without_empty_groups)
 
 
 def emit(specialization: Specialization) -> Any:
@@ -73,8 +76,8 @@ def build(specialization: Specialization, quick: str | None) -> Any:
     """The derivative that `specialization` describes, as a compiled function of Numba's CPU target; kept on disk, also under `quick`."""
     tools = toolchain.find()
     library, emitted = _emitted(specialization, finished=True)
-    module = application.apply(cpu.module_of(library, specialization.function))
-    text = dialect.rewritten(application.marked_floats(application.marked_inactive(str(module))))
+    module = application.apply(cpu.module_of(library))
+    text = dialect.rewritten(str(module), (*_FOR_ENZYME, *dialect.TO_LLVM_15))
     key = recall.key("ir", f"{specialization.fastmath} {dialect.with_stable_names(text)}")
     fndesc = _describe(specialization, recall.tag(key))
     # The symbol says what the code is: callers keep it in their own caches, where a number would come to mean another function.

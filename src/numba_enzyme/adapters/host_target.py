@@ -85,9 +85,8 @@ def host_result(module: ll.ModuleRef, fndesc: funcdesc.FunctionDescriptor) -> Co
     environment = Environment.from_fndesc(fndesc)
     with global_compiler_lock:
         context = _host_context()
-        # What unboxes and boxes: arrays that are given away need Numba's memory runtime, and nothing else does.
         boxing = context
-        if _holds_array(fndesc.restype):
+        if not (all(_is_borrowed(ty) for ty in fndesc.argtypes) and _is_plain(fndesc.restype)):
             boxing = context.subtarget(enable_nrt=True)
             library.add_linking_library(rtsys.library)
         boxing.create_cpython_wrapper(library, fndesc, environment, None)
@@ -101,10 +100,18 @@ def _loaded(context: Any, library: HostLibrary, fndesc: funcdesc.FunctionDescrip
     return result
 
 
-def _holds_array(numba_type: Any) -> bool:
+def _is_plain(numba_type: Any) -> bool:
+    """Whether values of this type, or tuples of them, are made and taken apart without Numba's memory runtime."""
     if isinstance(numba_type, types.BaseTuple):
-        return any(_holds_array(element) for element in numba_type.types)
-    return isinstance(numba_type, types.Array)
+        return all(_is_plain(element) for element in numba_type.types)
+    return isinstance(types.unliteral(numba_type), (types.Number, types.Boolean, types.NoneType, types.Omitted))
+
+
+def _is_borrowed(numba_type: Any) -> bool:
+    """Whether arguments of this type are read where Python keeps them, which is cheaper than to count a reference."""
+    if isinstance(numba_type, types.BaseTuple):
+        return all(_is_borrowed(element) for element in numba_type.types)
+    return isinstance(numba_type, types.Array) or _is_plain(numba_type)
 
 
 def saved(result: CompileResult) -> bytes:

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from numba.core import codegen, cpu, fastmathpass, types, typing
+from llvmlite import ir
+from numba.core import callconv, codegen, cpu, fastmathpass, types, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 from numba.core.descriptors import TargetDescriptor
@@ -113,7 +114,22 @@ class PrimalTyping(typing.Context):  # type: ignore[misc]
         return super().resolve_function_type(_twin_type(func), args, kws)
 
 
+class PrimalCallConv(callconv.CPUCallConv):  # type: ignore[misc]
+    def set_dynamic_user_exc(
+        self, builder: Any, exc: Any, exc_args: tuple[Any, ...], nb_types: Any, loc: Any = None, func_name: Any = None
+    ) -> None:
+        # Numba makes Python objects of values that are known at run time only, with an environment that belongs to the compiled primal, which
+        # there is none of. The derivative raises the same exception and says of such a value what it is.
+        numba_types = iter(nb_types)
+        said = tuple(f"<{numba_type}>" if isinstance(arg, ir.Value) else arg for arg, numba_type in zip(exc_args, numba_types, strict=True))
+        self.set_static_user_exc(builder, exc, said, loc=loc, func_name=func_name)
+
+
 class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
+    @property
+    def call_conv(self) -> PrimalCallConv:
+        return PrimalCallConv(self)
+
     def init(self) -> None:
         super().init()
         self._internal_codegen = PrimalCodegen(NAME)

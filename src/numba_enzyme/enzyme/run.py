@@ -23,6 +23,8 @@ _OPTIONS = (
     "-two-entry-phi-node-folding-threshold=0",
     "-phi-node-folding-threshold=0",
     "-speculate-one-expensive-inst=0",
+    # What memory holds is said as TBAA for Enzyme alone (llvm/memory_types.py).
+    "-enable-tbaa=false",
     # With it, a reverse sweep of nested loops that are left early took a value of the trip after: wrong numbers, in silence.
     "-enzyme-mincut-cache=0",
 )

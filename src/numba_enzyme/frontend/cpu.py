@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numba_enzyme.adapters import primal_target
-from numba_enzyme.errors import UnsupportedError
 from numba_enzyme.llvm.calls import recursive
 from numba_enzyme.model.transform import REVERSE_MARKER
 
@@ -24,16 +23,9 @@ def lower(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any, *, pr
     return compile_at(dispatcher, argtypes, restype)
 
 
-def module_of(library: primal_target.PrimalLibrary, function: str) -> ll.ModuleRef:
-    """All that `library` calls, in one module, to change at will. `function` is what it is called in a refusal."""
-    module = primal_target.linked_module(library).clone()
-    # Such an exception makes Python objects with an environment that belongs to the compiled primal, which there is none of.
-    if any(f.name.startswith("__excinfo_unwrap_args") for f in module.functions):
-        raise UnsupportedError(
-            f"{function} cannot be differentiated: it, or something of Numba's that it calls (a dictionary, say), raises an exception with "
-            "values that are known at run time only, as in `raise ValueError(x)`. Raise it with constants"
-        )
-    return module
+def module_of(library: primal_target.PrimalLibrary) -> ll.ModuleRef:
+    """All that `library` calls, in one module, to change at will."""
+    return primal_target.linked_module(library).clone()
 
 
 def holds_reverse_sweep(result: CompileResult) -> bool:

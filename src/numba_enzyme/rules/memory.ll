@@ -1,5 +1,6 @@
 ; Numba's memory runtime, as much of it as Enzyme has to see through. A block is a header of 64 bytes, which starts with the reference
-; count, and the data behind it: the layout that Numba's own runtime has.
+; count, and the data behind it. Like a header of Numba's own runtime, which constants that are handed over have, it holds a pointer to the
+; data as its fourth word.
 ;
 ; The allocator is not malloc and its result is not noalias. Where buffers are swapped in a loop, Enzyme would take noalias to hold between
 ; iterations and give wrong gradients without a word. The registration below tells it that memory from here is fresh and how to free it.
@@ -14,6 +15,9 @@ define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
   %total = add i64 %size, 64
   %block = call ptr @numba_enzyme_alloc(i64 %total)
   store i64 1, ptr %block, !tbaa !3
+  %data = getelementptr inbounds i8, ptr %block, i64 64
+  %dataptr = getelementptr inbounds i8, ptr %block, i64 24
+  store ptr %data, ptr %dataptr
   ret ptr %block
 }
 
@@ -23,7 +27,8 @@ define ptr @NRT_MemInfo_alloc(i64 %size) {
 }
 
 define ptr @NRT_MemInfo_data_fast(ptr %block) {
-  %data = getelementptr inbounds i8, ptr %block, i64 64
+  %dataptr = getelementptr inbounds i8, ptr %block, i64 24
+  %data = load ptr, ptr %dataptr
   ret ptr %data
 }
 
