@@ -135,7 +135,10 @@ class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
         self._internal_codegen = PrimalCodegen(NAME)
 
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
-        return super().get_function(_twin_type(fn), sig, _firstcall)
+        from numba_enzyme.adapters import primal_arrays  # noqa: PLC0415 - not needed to import the package
+
+        key = fn.get_impl_key(sig.as_function()) if isinstance(fn, types.Callable) else fn
+        return primal_arrays.lowered(self, key, sig.as_function()) or super().get_function(_twin_type(fn), sig, _firstcall)
 
     def get_ufunc_info(self, ufunc_key: Any) -> Any:
         from numba_enzyme.adapters import primal_ufuncs  # noqa: PLC0415 - not needed to import the package
@@ -256,6 +259,8 @@ def _twin_type(fn: Any) -> Any:
 
 def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any = None) -> CompileResult:
     """Compiles `dispatcher` and all it calls, unoptimised; the result's library holds the whole call tree in one module."""
+    from numba_enzyme.adapters import primal_arrays  # noqa: F401, PLC0415 - what it defines has to be there
+
     with global_compiler_lock, _one_twins(), target_override(NAME):
         primal = twin(dispatcher)
         _twins.setdefault(id(primal.py_func), primal)
