@@ -6,6 +6,7 @@ seeds. The source of the names and of their meaning is JAX; the source of the ma
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numba_enzyme.dispatch import host
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _DEVICE_CODE = ("numba_cuda_mlir", "numba_enzyme.dispatch.device")
 
 
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, *, has_aux: bool = False, **options: Any) -> Any:
     """The partial derivatives of a scalar function, by one reverse sweep.
 
     `grad(f)(x, y)` is `(df/dx, df/dy)`: always a tuple, even of one. `argnums` picks parameters: an int gives that partial alone, a tuple
@@ -33,23 +34,28 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **
     Raises `SignatureError` if f's result is not one float or an argument has no derivative, `ArgumentError` for parameters that are not
     there, `DifferentiationError` if Enzyme cannot differentiate f, and whatever f itself raises.
 
+    With `has_aux=True` f gives a pair, `(loss, aux)`, and the result is `(partials, aux)`. aux is numbers, arrays and tuples of them; f is run
+    once more for it. Arrays are differentiated as floats are: a partial by an array has its shape.
+
     >>> from numba_enzyme import grad
     >>> grad(lambda x, y: x * y * y)(2.0, 3.0)
     (9.0, 12.0)
     >>> grad(lambda x, y: x * y * y, argnums=1)(2.0, 3.0)
     12.0
     """
-    return _transformed(transforms.GRAD, f, argnums, options)
+    return _transformed(replace(transforms.GRAD, has_aux=has_aux), f, argnums, options)
 
 
-def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
+def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, *, has_aux: bool = False, **options: Any) -> Any:
     """The value of a scalar function and its partials, `(f(*args), grad(f)(*args))`, from one sweep. Arguments and errors as `grad`.
+
+    With `has_aux=True` the result is `((loss, aux), partials)`.
 
     >>> from numba_enzyme import value_and_grad
     >>> value_and_grad(lambda x, y: x * y * y)(2.0, 3.0)
     (18.0, (9.0, 12.0))
     """
-    return _transformed(transforms.VALUE_AND_GRAD, f, argnums, options)
+    return _transformed(replace(transforms.VALUE_AND_GRAD, has_aux=has_aux), f, argnums, options)
 
 
 def jvp(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **options: Any) -> Any:
@@ -136,6 +142,8 @@ def _transformed(transform: Transform, f: Callable[..., Any], argnums: Any, opti
     if type(f).__module__.startswith(_DEVICE_CODE):
         from numba_enzyme.dispatch import device  # noqa: PLC0415 - the CUDA half is loaded for those who use it
 
+        if transform.has_aux:
+            raise SignatureError(f"{transform.name}: has_aux= is an option for functions of the CPU")
         return device.derivative(transform, f, normalize_argnums(argnums), options)
     for option in options:
         where = "an option for CUDA device functions" if option in ("signature", "cc") else "no option of it"

@@ -52,6 +52,8 @@ def recalled(quick: str, request: Request) -> Any:
 
 def remember(quick: str, build_key: str, specialization: Specialization) -> None:
     """Lets `quick` lead to a build that is on the disk."""
+    if specialization.layout.transform.has_aux:  # what is handed through may be of types that the entry has no words for
+        return
     entry = serial.dumps(serial.Build(build_key, specialization.layout.returned()), named_classes(specialization.argtypes))
     if entry is not None:
         cache.store(quick, entry)

@@ -14,9 +14,11 @@ other types is refused. To a type checker they are floats. Tuples of fixed size 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-__all__ = ["Float32", "Float64"]
+import numpy as np
+
+__all__ = ["Array", "Float32", "Float64"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class Dtype:
     """The mark by which an annotation is known."""
 
     name: str
+    ndim: int | None = None
+    """The dimensions of an array; None for a float."""
 
 
 Float32: TypeAlias = Annotated[float, Dtype("float32")]
@@ -31,3 +35,16 @@ Float32: TypeAlias = Annotated[float, Dtype("float32")]
 
 Float64: TypeAlias = Annotated[float, Dtype("float64")]
 """A double-precision float."""
+
+
+def Array(dtype: Any, ndim: int) -> Any:  # noqa: N802 - the name of a type
+    """The annotation of an array of `Float32` or `Float64` with so many dimensions.
+
+    >>> from numba_enzyme import grad, types
+    >>> def energy(x: types.Array(types.Float64, 1)) -> types.Float64:
+    ...     return (x * x).sum()
+    >>> grad(energy)(np.ones(2))
+    (array([2., 2.]),)
+    """
+    (mark,) = dtype.__metadata__
+    return Annotated[np.ndarray, Dtype(mark.name, ndim)]

@@ -18,6 +18,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_jitable
+from numba.cpython.unsafe.tuple import tuple_setitem
+from numba.np import numpy_support
 from numba.np.arrayobj import raise_with_shape_context
 
 if TYPE_CHECKING:
@@ -376,6 +378,64 @@ def lowered(context: Any, key: Any, signature: Any) -> Callable[..., Any] | None
 
 
 # Elsewhere.
+
+
+def _shape(_a: Any, _ones: Any) -> Any:
+    raise NotImplementedError
+
+
+@overload(_shape)
+def _shape_overload(a, ones):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    if isinstance(a, types.Array):
+        return lambda a, ones: a.shape  # noqa: ARG005
+    return lambda a, ones: ones  # noqa: ARG005
+
+
+def _at(_a: Any, _index: Any) -> Any:
+    raise NotImplementedError
+
+
+@overload(_at)
+def _at_overload(a, index):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    if not isinstance(a, types.Array):
+        return lambda a, index: a  # noqa: ARG005
+
+    def element(a, index):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        for axis in range(a.ndim):
+            if a.shape[axis] == 1:
+                index = tuple_setitem(index, axis, 0)
+        return a[index]
+
+    return element
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def _common(one: Any, other: Any) -> Any:
+    for axis in range(len(one)):
+        if one[axis] == 1:
+            one = tuple_setitem(one, axis, other[axis])
+        elif other[axis] not in (1, one[axis]):
+            raise ValueError("shape mismatch: objects cannot be broadcast to a single shape.")
+    return one
+
+
+@_replaces(np.where)
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    dimensions = {ty.ndim for ty in (condition, x, y) if isinstance(ty, types.Array)}
+    if len(dimensions) != 1 or not all(isinstance(ty, (types.Array, types.Number, types.Boolean)) for ty in (condition, x, y)):
+        return None
+    dtypes = [numpy_support.as_dtype(ty.dtype if isinstance(ty, types.Array) else types.unliteral(ty)) for ty in (x, y)]
+    dtype = numpy_support.from_dtype(np.promote_types(*dtypes))
+    ones = (1,) * dimensions.pop()
+
+    def where(condition: Any, x: Any, y: Any) -> Any:
+        shape = _common(_shape(condition, ones), _common(_shape(x, ones), _shape(y, ones)))
+        out = np.empty(shape, dtype)
+        for index in np.ndindex(shape):
+            out[index] = _at(x, index) if _at(condition, index) else _at(y, index)
+        return out
+
+    return where
 
 
 @_replaces(raise_with_shape_context)

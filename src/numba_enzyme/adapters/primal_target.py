@@ -27,6 +27,8 @@ from numba.core.registry import CPUDispatcher
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
 from numba.core.typing import signature
 from numba.experimental.jitclass.base import JitClassType
+from numba.np.ufunc.dufunc import DUFunc
+from numba.stencils.stencil import StencilFunc
 
 from numba_enzyme.adapters.fingerprint import Unfingerprintable, fingerprint
 from numba_enzyme.errors import UnsupportedError
@@ -41,7 +43,7 @@ NAME = "numba_enzyme_primal"
 TWIN = "__numba_enzyme_twin__"
 
 # What of a dispatcher's options is about its meaning, and so must hold for its primal too; the others are about how it is run.
-_MEANING = ("boundscheck", "error_model", "fastmath", "inline", "forceinline", "no_cfunc_wrapper", "no_cpython_wrapper", "debug")
+_MEANING = ("boundscheck", "error_model", "fastmath", "inline", "forceinline", "no_cfunc_wrapper", "no_cpython_wrapper")
 _UNRESOLVED = ".numba.unresolved$"
 
 # Where the functions that make derivatives are defined; told by name, since imports go the other way.
@@ -88,6 +90,11 @@ class PrimalTyping(typing.Context):  # type: ignore[misc]
             raise UnsupportedError(
                 f"the jitclass {val.__name__} cannot be differentiated through: its objects live in memory of Numba's own"
             )
+        if isinstance(val, DUFunc):
+            # By numbers it is its function, and by arrays too where that is made of what works on arrays.
+            return types.Dispatcher(_vectorized_twin(val))
+        if isinstance(val, StencilFunc):
+            raise UnsupportedError("it calls a stencil, which Numba compiles apart: write its loop")
         try:
             found = super().resolve_value_type(val)
         except ValueError:
@@ -197,7 +204,9 @@ def _primal_jit(*args: Any, **options: Any) -> Any:
 
 
 def _meaning(options: dict[str, Any]) -> dict[str, Any]:
-    return {"nopython": True, **{name: options[name] for name in _MEANING if name in options}}
+    # `debug` is about how a function is run, but for this: with it Numba checks indices.
+    implied = {"boundscheck": True} if options.get("debug") and options.get("boundscheck") is None else {}
+    return {"nopython": True, **{name: options[name] for name in _MEANING if name in options}, **implied}
 
 
 target_registry[NAME] = PrimalTarget
@@ -221,6 +230,11 @@ def twin(dispatcher: Dispatcher) -> PrimalDispatcher:
 
 def _plain_twin(function: FunctionType) -> PrimalDispatcher:
     return _twins.setdefault(id(function), PrimalDispatcher(function, targetoptions={"nopython": True}))
+
+
+def _vectorized_twin(function: DUFunc) -> PrimalDispatcher:
+    made = PrimalDispatcher(function._dispatcher.py_func, targetoptions=_meaning(function._dispatcher.targetoptions))
+    return _twins.setdefault(id(function), made)
 
 
 _twins: dict[int, PrimalDispatcher] = {}

@@ -55,12 +55,25 @@ def _logaddexp2(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.compile_internal(builder, logaddexp2, sig, args)
 
 
+def _sinc(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    # Numba's is 1 at zero, a constant, and divides by a number that vanishes beside it: the derivatives would be wrong there.
+    def sinc(x: float) -> float:
+        y = math.pi * x
+        if abs(y) < 0.1:
+            z = y * y
+            return 1.0 - z / 6.0 * (1.0 - z / 20.0 * (1.0 - z / 42.0 * (1.0 - z / 72.0 * (1.0 - z / 110.0))))
+        return math.sin(y) / y
+
+    return context.compile_internal(builder, sinc, sig, args)
+
+
 _LOG2E = 1.0 / math.log(2.0)
 
 # By type of arguments and result, as Numba keys its own.
 REPLACED: dict[Any, dict[str, Any]] = {
     np.cbrt: {"f->f": _libm_cbrt, "d->d": _libm_cbrt},
     np.sign: {"f->f": _constant_sign, "d->d": _constant_sign},
+    np.sinc: {"f->f": _sinc, "d->d": _sinc},
     np.logaddexp: {"ff->f": _logaddexp, "dd->d": _logaddexp},
     np.logaddexp2: {"ff->f": _logaddexp2, "dd->d": _logaddexp2},
 }

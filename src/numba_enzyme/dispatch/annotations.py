@@ -28,7 +28,7 @@ def annotated_trees(function: Callable[..., Any], names: tuple[str, ...]) -> tup
 def _tree(annotation: Any) -> Tree | None:
     if typing.get_origin(annotation) is Annotated:
         marks = [mark for mark in annotation.__metadata__ if isinstance(mark, Dtype)]
-        return Leaf(marks[0].name) if marks else None
+        return Leaf(marks[0].name, marks[0].ndim) if marks else None
     arguments = typing.get_args(annotation)
     if typing.get_origin(annotation) is not tuple or not arguments or Ellipsis in arguments:
         return None

@@ -75,7 +75,7 @@ class Derivative(BuiltDispatcher):
 
     def fingerprint_parts(self) -> tuple[Any, ...]:
         """What this is, for the fingerprint of a function that calls it."""
-        return ("derivative", self.transform.name, self.argnums, self.function)
+        return ("derivative", self.transform.name, self.transform.has_aux, self.argnums, self.function)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return derivative, (self.transform, picklable(self.function), self.argnums)
@@ -102,7 +102,8 @@ class Derivative(BuiltDispatcher):
         primal_types = tuple(primal.signature.args)
         # Enzyme's reverse mode over its own reverse mode gives wrong numbers, in silence, for loops with several ways round.
         mode = Mode.FORWARD if _pipeline().holds_reverse_sweep(primal) else self.transform.mode
-        layout = self._layout(primal_types, primal.signature.return_type, mode)
+        loss, aux = _split_result(self.transform, primal.signature.return_type, self.function_name)
+        layout = self._layout(primal_types, loss, mode)
         if seeds is not None:
             self._check_seeds(layout, seeds)
         return Specialization(
@@ -112,7 +113,7 @@ class Derivative(BuiltDispatcher):
             primal=primal,
             argnames=self._argnames(),
             argtypes=argtypes,
-            restype=from_tree(layout.returned()),
+            restype=_returned(layout, aux),
             defaults=tuple(ty.value for ty in given[len(argtypes[0].types) :]) if seeds is not None else (),
             fastmath=self.primal.targetoptions.get("fastmath") is True,
         )
@@ -157,21 +158,24 @@ class Derivative(BuiltDispatcher):
                     + (f"Differentiate by the others and hold it constant: argnums={others!r}" if others else "Use argnums to name others")
                 )
         if self.annotated is not None:
-            fixed = from_tree(self.annotated[0][position])
-            if promoted(plain) != fixed:
+            tree = self.annotated[0][position]
+            fixed = from_tree(tree)
+            if to_tree(contiguous(promoted(plain))) != tree:
                 raise SignatureError(f"{self.function_name} is annotated: parameter {name!r} is {said(fixed)}, and {said(plain)} was given")
-            made = fixed
+            made = contiguous(plain) if isinstance(plain, types.Array) else fixed
         return made
 
     def _lower(self, given: tuple[Any, ...], primal_types: tuple[Any, ...]) -> CompileResult:
         changed = [self.parameters[n].name for n in self.picked if _is_promoted(given[n])]
-        restype = None if self.annotated is None else from_tree(self.annotated[1])
+        # An array's layout is for Numba to find.
+        fixed = self.annotated is not None and not any(leaf.is_array for leaf in leaves(self.annotated[1]))
+        restype = from_tree(self.annotated[1]) if fixed and self.annotated is not None else None
         # Where f compiles for arrays that are read only it writes to none that it is given, and much follows from that (entrypoints/flat.py).
         kept = tuple(read_only(ty) for ty in primal_types)
-        if kept != primal_types:
-            with suppress(numba_errors.NumbaError):
-                return _pipeline().lower(self.primal, kept, restype, promoted=bool(changed))
         try:
+            if kept != primal_types:
+                with suppress(numba_errors.NumbaError):
+                    return _pipeline().lower(self.primal, kept, restype, promoted=bool(changed))
             return _pipeline().lower(self.primal, primal_types, restype, promoted=bool(changed))
         except UnsupportedError as error:
             raise UnsupportedError(f"{self.function_name} cannot be differentiated: {error}") from None
@@ -257,6 +261,36 @@ def _result_tree(restype: Any, function: str) -> Tree:
     if tree is None or not leaves(tree):
         raise SignatureError(f"{function} gives {said(restype)}, but only a float or a tuple of floats has a derivative")
     return tree
+
+
+def _split_result(transform: Transform, restype: Any, function: str) -> tuple[Any, Any]:
+    """The type of what is differentiated, and of what is handed through beside it (None if nothing is)."""
+    if not transform.has_aux:
+        return restype, None
+    if not isinstance(restype, types.BaseTuple) or len(restype.types) != 2:  # noqa: PLR2004 - a pair
+        raise SignatureError(f"{transform.name} with has_aux=True needs a pair (loss, aux), but {function} gives {said(restype)}")
+    loss, aux = restype.types
+    if not _is_aux(aux):
+        raise SignatureError(
+            f"{transform.name}: aux of {function} is {said(aux)}; only numbers, arrays and tuples of them are handed through"
+        )
+    return loss, aux
+
+
+def _is_aux(numba_type: Any) -> bool:
+    if isinstance(numba_type, types.BaseTuple):
+        return all(_is_aux(element) for element in numba_type.types)
+    inner = numba_type.dtype if isinstance(numba_type, types.Array) else types.unliteral(numba_type)
+    return isinstance(inner, (types.Number, types.Boolean))
+
+
+def _returned(layout: Layout, aux: Any) -> Any:
+    if aux is None:
+        return from_tree(layout.returned())
+    kept, partials = contiguous(aux), from_tree(layout.partials())
+    if layout.transform.with_value:
+        return types.BaseTuple.from_types([types.BaseTuple.from_types([from_tree(layout.result), kept]), partials])
+    return types.BaseTuple.from_types([partials, kept])
 
 
 def _is_promoted(given: Any) -> bool:

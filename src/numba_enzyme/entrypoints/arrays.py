@@ -9,6 +9,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.np import arrayobj
 
+from numba_enzyme.adapters.numba_types import contiguous
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -57,7 +59,11 @@ class Memory:
 
     def zeros(self, dtype: str, shape: Sequence[ir.Value], failed: Callable[[], None]) -> Block:
         """A new array of zeros; `failed` emits what is done if there is no memory."""
-        wanted = nbytes(self.builder, dtype, shape)
+        owner, data = self.block(nbytes(self.builder, dtype, shape), failed)
+        return Block(dtype, self.builder.bitcast(data, FLOATS[dtype].as_pointer()), tuple(shape), owner)
+
+    def block(self, wanted: ir.Value, failed: Callable[[], None]) -> tuple[ir.Value, ir.Value]:
+        """So many bytes of zeros: what owns them, and where they are."""
         if self.finished:
             owner = self._call("numba_enzyme_block", POINTER, wanted)
             with cgutils.if_unlikely(self.builder, cgutils.is_null(self.builder, owner)):
@@ -67,7 +73,7 @@ class Memory:
             owner = self._call("NRT_MemInfo_alloc_aligned", POINTER, wanted, I32(16))
             data = self._call("NRT_MemInfo_data_fast", POINTER, owner)
             cgutils.memset(self.builder, data, wanted, 0)
-        return Block(dtype, self.builder.bitcast(data, FLOATS[dtype].as_pointer()), tuple(shape), owner)
+        return owner, data
 
     def release(self, owner: ir.Value) -> None:
         self._call("numba_enzyme_block_release" if self.finished else "NRT_decref", ir.VoidType(), owner)
@@ -95,14 +101,19 @@ def from_array(context: Any, builder: ir.IRBuilder, value: ir.Value, numba_type:
 
 def to_array(context: Any, builder: ir.IRBuilder, block: Block, numba_type: Any) -> ir.Value:
     """A Numba array that holds the memory of `block`, or borrows it if nobody owns it."""
+    return _described(context, builder, numba_type, block.data, block.shape, SIZES[block.dtype], block.owner)
+
+
+def _described(
+    context: Any, builder: ir.IRBuilder, numba_type: Any, data: ir.Value, shape: Sequence[ir.Value], itemsize: int, owner: ir.Value | None
+) -> ir.Value:
     array = context.make_array(numba_type)(context, builder)
-    itemsize = SIZES[block.dtype]
     strides: list[ir.Value] = []
     step: ir.Value = I64(itemsize)
-    for length in reversed(block.shape):
+    for length in reversed(shape):
         strides.insert(0, step)
         step = builder.mul(step, length, flags=["nsw"])
-    arrayobj.populate_array(array, block.data, list(block.shape), strides, itemsize, block.owner)
+    arrayobj.populate_array(array, data, list(shape), strides, itemsize, owner)
     return array._getvalue()
 
 
@@ -159,6 +170,26 @@ def fill(context: Any, builder: ir.IRBuilder, block: Block, value: ir.Value, num
 def copy(builder: ir.IRBuilder, to: Block, data: ir.Value) -> None:
     """Copies as many floats as `to` has from `data`."""
     cgutils.raw_memcpy(builder, to.data, data, nbytes(builder, to.dtype, to.shape), 1)
+
+
+def owned(context: Any, builder: ir.IRBuilder, memory: Memory, value: ir.Value, numba_type: Any, failed: Callable[[], None]) -> ir.Value:
+    """`value` with arrays copied to memory that may be given away, in C order."""
+    if isinstance(numba_type, types.BaseTuple):
+        elements = cgutils.unpack_tuple(builder, value, len(numba_type.types))
+        made = [owned(context, builder, memory, *item, failed) for item in zip(elements, numba_type.types, strict=True)]
+        return context.make_tuple(builder, contiguous(numba_type), made)
+    if not isinstance(numba_type, types.Array):
+        return value
+    shape = shape_of(context, builder, value, numba_type)
+    itemsize = context.get_abi_sizeof(context.get_data_type(numba_type.dtype))
+    owner, data = memory.block(builder.mul(size(builder, shape), I64(itemsize)), failed)
+    data = builder.bitcast(data, context.get_data_type(numba_type.dtype).as_pointer())
+    to_type = contiguous(numba_type)
+    made_array = _described(context, builder, to_type, data, shape, itemsize, owner)
+    with each(builder, shape) as indices:
+        pointer = cgutils.get_item_pointer2(context, builder, data, list(shape), [], "C", list(indices))
+        arrayobj.store_item(context, builder, to_type, item_of(context, builder, value, numba_type, indices), pointer)
+    return made_array
 
 
 def same_shape(builder: ir.IRBuilder, a: Sequence[ir.Value], b: Sequence[ir.Value]) -> ir.Value:

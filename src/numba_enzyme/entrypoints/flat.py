@@ -63,13 +63,16 @@ def emit(context: Any, module: ir.Module, primal: HostPrimal, layout: Layout) ->
     status, result = call(context, builder, primal, layout, iter(values[: len(given)]))
     builder.store(status.code, field(builder, status_out, 0))
     builder.store(builder.bitcast(status.excinfoptr, POINTER), field(builder, status_out, 1))
+    restype = primal.restype
+    if layout.transform.has_aux:
+        result, restype = builder.extract_value(result, 0), restype.types[0]
     results = _Results(context, builder, layout, out, status_out, iter(values[len(given) :]))
     if any(leaf.is_array for leaf in layout.outputs()):
         with builder.if_then(status.is_ok):
-            results.store(result, primal.restype)
-            context.nrt.decref(builder, primal.restype, result)
+            results.store(result, restype)
+            context.nrt.decref(builder, restype, result)
     else:
-        results.store(result, primal.restype)
+        results.store(result, restype)
     builder.ret_void()
     return function
 

@@ -16,7 +16,7 @@ from numba.core import cgutils, types
 
 from numba_enzyme.activity import Activity
 from numba_enzyme.adapters.host_target import return_if_raised
-from numba_enzyme.adapters.numba_types import from_tree
+from numba_enzyme.adapters.numba_types import contiguous, from_tree
 from numba_enzyme.entrypoints import arrays, flat, markers
 from numba_enzyme.entrypoints.arrays import FLOATS, I64, Block, Memory
 from numba_enzyme.entrypoints.flat import STATUS, HostPrimal, field, unpack
@@ -128,6 +128,12 @@ class _Emitter:
             return self._jvp()
         if transform.jacobian:
             return self._jacobian()
+        if transform.has_aux:
+            return self._with_aux()
+        return self._swept()
+
+    def _swept(self) -> ir.Value:
+        transform = self.layout.transform
         seeds = self._seeds() if transform.call is Call.COTANGENT else [_unit(leaf, one=True) for leaf in self.layout.outputs()]
         return self._value_and_partials(seeds) if transform.with_value else self._partials(seeds, None)
 
@@ -137,6 +143,21 @@ class _Emitter:
             self.memory.release(owner)
 
     # What each transform seeds and returns.
+
+    def _with_aux(self) -> ir.Value:
+        """What the sweep gives, and what the function gives beside its loss: it is run once more for that."""
+        result = self._run_primal()
+        loss, value = (self.builder.extract_value(result, k) for k in range(2))
+        loss_type, aux_type = self.primal.restype.types
+        aux = arrays.owned(self.context, self.builder, self.memory, value, aux_type, self._out_of_memory)
+        self.context.nrt.decref(self.builder, self.primal.restype, result)
+        self._given_away += [owner for _, owner in self.context.nrt.get_meminfos(self.builder, contiguous(aux_type), aux)]
+        partials = self._partials([_unit(leaf, one=True) for leaf in self.layout.outputs()], None)
+        if not self.layout.transform.with_value:
+            return self.context.make_tuple(self.builder, self.call.restype, [partials, aux])
+        head_type = self.call.restype.types[0]
+        head = self.context.make_tuple(self.builder, head_type, [self.context.cast(self.builder, loss, loss_type, head_type.types[0]), aux])
+        return self.context.make_tuple(self.builder, self.call.restype, [head, partials])
 
     def _value_and_partials(self, seeds: Sequence[Value]) -> ir.Value:
         out = self._outputs()
@@ -176,7 +197,9 @@ class _Emitter:
         order = [(m, n) for m in range(len(self.layout.outputs())) for n in self.layout.picked_inputs()]
         tree = self.layout.jacobian()
         # A partial has its argument's type; a forward sweep computes it in its output's.
-        values = (blocks[place] if leaf.is_array else self._as(blocks[place], leaf.dtype) for place, leaf in zip(order, leaves(tree), strict=True))
+        values = (
+            blocks[place] if leaf.is_array else self._as(blocks[place], leaf.dtype) for place, leaf in zip(order, leaves(tree), strict=True)
+        )
         return self._tree_value(tree, values)
 
     def _blocks(self) -> dict[tuple[int, int], Block]:
@@ -247,7 +270,10 @@ class _Emitter:
         for start in range(0, len(floats), MAX_WIDTH):
             group = floats[start : start + MAX_WIDTH]
             zeros = self._zero_tangents(len(group))
-            tangents = [[zeros[k][n] if leaf.is_array else _unit(leaf, one=n == unit) for n, leaf in enumerate(inputs)] for k, unit in enumerate(group)]
+            tangents = [
+                [zeros[k][n] if leaf.is_array else _unit(leaf, one=n == unit) for n, leaf in enumerate(inputs)]
+                for k, unit in enumerate(group)
+            ]
             for n, column in zip(group, self._forward(tangents, out), strict=True):
                 use(n, None, column)
                 self._free(column)
@@ -277,7 +303,10 @@ class _Emitter:
 
     def _zero_tangents(self, width: int) -> list[list[Value]]:
         return [
-            [self._zeros(leaf.dtype, given.shape) if leaf.is_array else _unit(leaf, one=False) for leaf, given in zip(self.layout.inputs(), self._inputs, strict=True)]
+            [
+                self._zeros(leaf.dtype, given.shape) if leaf.is_array else _unit(leaf, one=False)
+                for leaf, given in zip(self.layout.inputs(), self._inputs, strict=True)
+            ]
             for _ in range(width)
         ]
 
@@ -326,7 +355,9 @@ class _Emitter:
         for k, seed in enumerate(seeds):
             if isinstance(seed, Block):
                 weights += [Slot(Activity.CONST, value) for value in (seed.data, *seed.shape)]
-            self.builder.store(_unit(self.layout.outputs()[k], one=True) if isinstance(seed, Block) else seed, field(self.builder, shadow, k))
+            self.builder.store(
+                _unit(self.layout.outputs()[k], one=True) if isinstance(seed, Block) else seed, field(self.builder, shadow, k)
+            )
         role = Activity.DUPNONEED if out is None else Activity.DUP
         slots = [Slot(role, out or self._outputs(), (shadow,)), Slot(Activity.CONST, self.status)]
         with self._own_copies() as values:
@@ -376,7 +407,9 @@ class _Emitter:
         return_if_raised(self.context, builder, code, excinfo, self._abandon)
         if self.layout.transform.call is Call.COTANGENT and any(leaf.is_array for leaf in self.layout.outputs()):
             with cgutils.if_unlikely(builder, builder.trunc(builder.load(field(builder, self.status, 2)), ir.IntType(1))):
-                self._raise(ArgumentError, f"vjp({self.call.function}): the cotangent must have the shape of what {self.call.function} gives")
+                self._raise(
+                    ArgumentError, f"vjp({self.call.function}): the cotangent must have the shape of what {self.call.function} gives"
+                )
 
     def _abandon(self) -> None:
         """Gives back all memory that is in use."""
@@ -447,18 +480,23 @@ class _Emitter:
     def _output_shapes(self) -> list[tuple[ir.Value, ...]]:
         """The shapes of the primal's results, empty for floats: the primal is run for them."""
         builder, primal = self.builder, self.primal
-        with self._own_copies() as inputs:
-            values = (part for n, value in self._flat_arguments for part in ((value,) if n is None else _parts(inputs[n])))
-            status, result = flat.call(self.context, builder, primal, self.layout, values)
-            builder.store(status.code, field(builder, self.status, 0))
-            builder.store(builder.bitcast(status.excinfoptr, arrays.POINTER), field(builder, self.status, 1))
-            self._return_if_raised()
+        result = self._run_primal()
         shapes = [
             arrays.shape_of(self.context, builder, value, numba_type) if leaf.is_array else ()
             for leaf, value, numba_type in unpack(builder, result, self.layout.result, primal.restype)
         ]
         self.context.nrt.decref(builder, primal.restype, result)
         return shapes
+
+    def _run_primal(self) -> ir.Value:
+        builder, primal = self.builder, self.primal
+        with self._own_copies() as inputs:
+            values = (part for n, value in self._flat_arguments for part in ((value,) if n is None else _parts(inputs[n])))
+            status, result = flat.call(self.context, builder, primal, self.layout, values)
+            builder.store(status.code, field(builder, self.status, 0))
+            builder.store(builder.bitcast(status.excinfoptr, arrays.POINTER), field(builder, self.status, 1))
+            self._return_if_raised()
+        return result
 
     @contextmanager
     def _own_copies(self) -> Iterator[list[Value]]:

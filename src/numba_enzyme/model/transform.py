@@ -46,6 +46,8 @@ class Transform:
     scalar_only: bool = False
     jacobian: bool = False
     with_value: bool = False
+    has_aux: bool = False
+    """Whether the function gives a loss and something else beside it, which is handed through."""
 
 
 GRAD = Transform("grad", Mode.REVERSE, scalar_only=True)
@@ -60,6 +62,8 @@ def normalize_argnums(argnums: object) -> Argnums:
     """`argnums` as None, an int or a tuple of ints; `SignatureError` for anything else."""
     if argnums is None:
         return None
+    if isinstance(argnums, bool):
+        raise SignatureError(f"argnums must be None, an int or a tuple of ints, not {argnums!r}")
     try:
         if isinstance(argnums, (tuple, list)):
             return tuple(operator.index(n) for n in argnums)
