@@ -34,8 +34,8 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, *,
     Raises `SignatureError` if f's result is not one float or an argument has no derivative, `ArgumentError` for parameters that are not
     there, `DifferentiationError` if Enzyme cannot differentiate f, and whatever f itself raises.
 
-    With `has_aux=True` f gives a pair, `(loss, aux)`, and the result is `(partials, aux)`. aux is numbers, arrays and tuples of them; f is run
-    once more for it. Arrays are differentiated as floats are: a partial by an array has its shape.
+    With `has_aux=True` f gives a pair, `(loss, aux)`, and the result is `(partials, aux)`. aux is numbers, arrays and tuples of them; f is
+    run once more for it. Arrays are differentiated as floats are: a partial by an array has its shape.
 
     >>> from numba_enzyme import grad
     >>> grad(lambda x, y: x * y * y)(2.0, 3.0)

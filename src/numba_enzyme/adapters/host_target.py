@@ -164,7 +164,10 @@ def _result(context: Any, typing_context: Any, library: Any, fndesc: funcdesc.Fu
 
 
 def return_if_raised(context: Any, builder: ir.IRBuilder, code: ir.Value, excinfo: ir.Value, leave: Callable[[], None]) -> None:
-    """Returns from the function that `builder` is in, with what was raised, if `code` says that something was. `leave` emits what is done before."""
+    """Returns from the function that `builder` is in, with what was raised, if `code` says that something was.
+
+    `leave` emits what is done before.
+    """
     convention = context.call_conv
     status = convention._get_return_status(builder, code, builder.bitcast(excinfo, excinfo_ptr_t))
     with cgutils.if_unlikely(builder, status.is_error):

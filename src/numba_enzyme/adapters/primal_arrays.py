@@ -1,4 +1,4 @@
-"""Array functions of NumPy that Numba hands to libraries or builds on lists, in plain loops that Enzyme sees through, for the primal target.
+"""Array functions that Numba hands to libraries or builds on lists, in plain loops that Enzyme sees through, for the primal target.
 
 Products copy what they multiply to memory of their own. Enzyme then knows that nobody writes to it, and keeps a copy of the matrices for a
 reverse sweep instead of every factor of every product. Solving is elimination with partial pivoting: which rows are exchanged is constant.
@@ -17,8 +17,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload, register_jitable
 from numba.cpython.unsafe.tuple import tuple_setitem
+from numba.extending import intrinsic, overload, register_jitable
 from numba.np import numpy_support
 from numba.np.arrayobj import raise_with_shape_context
 
@@ -167,17 +167,27 @@ def _vector_vector(x: Any, y: Any) -> Any:
 _PRODUCTS = {(2, 2): _matrix_matrix, (2, 1): _matrix_vector, (1, 2): _vector_matrix, (1, 1): _vector_vector}
 
 
+def _implemented(function: Any, count: int) -> Any:
+    """A function for Numba to compile that calls `function`, with parameters named as NumPy's here are."""
+    return (lambda a: function(a)) if count == 1 else (lambda a, b: function(a, b))  # noqa: PLW0108
+
+
 def _product(a: Any, b: Any) -> Any:
     if not (_is_float_array(a, 1, 2) and _is_float_array(b, 1, 2)):
         return None
     if a.dtype != b.dtype:
         raise TypingError("the arguments of a product must all have the same dtype")
-    product = _PRODUCTS[a.ndim, b.ndim]
-    return lambda a, b: product(a, b)
+    return _implemented(_PRODUCTS[a.ndim, b.ndim], 2)
 
 
-_replaces(np.dot)(lambda a, b: _product(a, b))
-_replaces(operator.matmul)(lambda a, b: _product(a, b))
+@_replaces(np.dot)
+def _dot(a: Any, b: Any) -> Any:
+    return _product(a, b)
+
+
+@_replaces(operator.matmul)
+def _matmul(a: Any, b: Any) -> Any:
+    return _product(a, b)
 
 
 @_replaces(np.vdot)
@@ -193,7 +203,7 @@ def _norm(x: Any, ord: Any = None) -> Any:  # noqa: A002 - NumPy's name
     if not (_is_float_array(x, 1, 2) and isinstance(ord, (types.NoneType, types.Omitted, type(None)))):
         return None
 
-    def norm(x: Any, ord: Any = None) -> Any:  # noqa: A002, ARG001
+    def norm(x: Any, ord: Any = None) -> Any:  # noqa: A002
         largest = x.dtype.type(0.0)
         for v in x.flat:
             largest = max(largest, abs(v))
@@ -210,7 +220,7 @@ def _norm(x: Any, ord: Any = None) -> Any:  # noqa: A002 - NumPy's name
 
 
 @register_jitable  # type: ignore[untyped-decorator]
-def _eliminated(a: Any, right: Any, columns: int) -> Any:
+def _eliminated(a: Any, right: Any, columns: int) -> Any:  # noqa: C901 - one loop nest
     """Brings a copy of `a` to triangular form, and `right`, which has so many columns, with it. The copy, and the sign of the exchanges."""
     n = a.shape[0]
     if n != a.shape[1]:
@@ -265,7 +275,7 @@ def _solve(a: Any, b: Any) -> Any:
         return None
     if b.ndim == 1:
         return lambda a, b: _solved(a, b.copy().reshape(b.size, 1))[:, 0].copy()
-    return lambda a, b: _solved(a, b)
+    return _implemented(_solved, 2)
 
 
 @_replaces(np.linalg.inv)
@@ -349,7 +359,7 @@ def _sorted(a: Any) -> Any:
 
 @_replaces(np.sort)
 def _sort(a: Any) -> Any:
-    return (lambda a: _sorted(a)) if _is_float_array(a, 1) else None
+    return _implemented(_sorted, 1) if _is_float_array(a, 1) else None
 
 
 def _sort_in_place(a: Any) -> Any:
@@ -370,7 +380,7 @@ def lowered(context: Any, key: Any, signature: Any) -> Callable[..., Any] | None
     if function is None or not _is_float_array(signature.args[0], 1):
         return None
 
-    def implementation(builder: Any, args: Any, loc: Any = None) -> Any:  # noqa: ARG001
+    def implementation(builder: Any, args: Any, loc: Any = None) -> Any:
         own = signature.replace(args=signature.args[:1])
         return context.compile_internal(builder, function, own, args[:1])
 
@@ -439,8 +449,8 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 @_replaces(raise_with_shape_context)
-def _raise_with_shape_context(src_shapes: Any, index_shape: Any) -> Any:  # noqa: ARG001
-    def refuse(src_shapes: Any, index_shape: Any) -> Any:  # noqa: ARG001
+def _raise_with_shape_context(src_shapes: Any, index_shape: Any) -> Any:
+    def refuse(src_shapes: Any, index_shape: Any) -> Any:
         raise ValueError("cannot assign slice from input of different size")
 
     return refuse

@@ -125,10 +125,9 @@ class PrimalCallConv(callconv.CPUCallConv):  # type: ignore[misc]
     def set_dynamic_user_exc(
         self, builder: Any, exc: Any, exc_args: tuple[Any, ...], nb_types: Any, loc: Any = None, func_name: Any = None
     ) -> None:
-        # Numba makes Python objects of values that are known at run time only, with an environment that belongs to the compiled primal, which
-        # there is none of. The derivative raises the same exception and says of such a value what it is.
-        numba_types = iter(nb_types)
-        said = tuple(f"<{numba_type}>" if isinstance(arg, ir.Value) else arg for arg, numba_type in zip(exc_args, numba_types, strict=True))
+        # Of values that are known at run time only Numba makes Python objects, with an environment of the compiled primal, which there is
+        # none of. The derivative raises the same exception and says of such a value what it is.
+        said = tuple(f"<{numba_type}>" if isinstance(arg, ir.Value) else arg for arg, numba_type in zip(exc_args, nb_types, strict=True))
         self.set_static_user_exc(builder, exc, said, loc=loc, func_name=func_name)
 
 

@@ -170,7 +170,7 @@ class Derivative(BuiltDispatcher):
         # An array's layout is for Numba to find.
         fixed = self.annotated is not None and not any(leaf.is_array for leaf in leaves(self.annotated[1]))
         restype = from_tree(self.annotated[1]) if fixed and self.annotated is not None else None
-        # Where f compiles for arrays that are read only it writes to none that it is given, and much follows from that (entrypoints/flat.py).
+        # Where f compiles for arrays that are read only it writes to none that it is given, and much follows (entrypoints/flat.py).
         kept = tuple(read_only(ty) for ty in primal_types)
         try:
             if kept != primal_types:
@@ -267,7 +267,7 @@ def _split_result(transform: Transform, restype: Any, function: str) -> tuple[An
     """The type of what is differentiated, and of what is handed through beside it (None if nothing is)."""
     if not transform.has_aux:
         return restype, None
-    if not isinstance(restype, types.BaseTuple) or len(restype.types) != 2:  # noqa: PLR2004 - a pair
+    if not isinstance(restype, types.BaseTuple) or len(restype.types) != 2:
         raise SignatureError(f"{transform.name} with has_aux=True needs a pair (loss, aux), but {function} gives {said(restype)}")
     loss, aux = restype.types
     if not _is_aux(aux):

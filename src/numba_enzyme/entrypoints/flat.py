@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
+from numba_enzyme.adapters import host_arrays as arrays
+from numba_enzyme.adapters.host_arrays import FLOATS, I64, POINTER, Block
 from numba_enzyme.adapters.numba_types import from_tree
-from numba_enzyme.entrypoints import arrays
-from numba_enzyme.entrypoints.arrays import FLOATS, I64, POINTER, Block
 from numba_enzyme.model.transform import Mode
 from numba_enzyme.model.tree import Leaf, leaves
 

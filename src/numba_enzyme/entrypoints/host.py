@@ -15,10 +15,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 
 from numba_enzyme.activity import Activity
+from numba_enzyme.adapters import host_arrays as arrays
+from numba_enzyme.adapters.host_arrays import FLOATS, I64, Block, Memory
 from numba_enzyme.adapters.host_target import return_if_raised
 from numba_enzyme.adapters.numba_types import contiguous, from_tree
-from numba_enzyme.entrypoints import arrays, flat, markers
-from numba_enzyme.entrypoints.arrays import FLOATS, I64, Block, Memory
+from numba_enzyme.entrypoints import flat, markers
 from numba_enzyme.entrypoints.flat import STATUS, HostPrimal, field, unpack
 from numba_enzyme.entrypoints.markers import Slot
 from numba_enzyme.errors import ArgumentError
