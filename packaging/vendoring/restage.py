@@ -11,12 +11,12 @@ from vendoring.errors import StagingError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vendoring.pins import Edits, Recipe
+    from vendoring.pins import Edits, Restaged
 
     Read = Callable[[str], bytes]
 
 
-def restage(recipe: Recipe, read: Read) -> dict[str, bytes]:
+def restage(recipe: Restaged, read: Read) -> dict[str, bytes]:
     """The staged files by their place in the folder; `read` gives the bytes of a member of the wheel."""
     staged: dict[str, bytes] = {}
     for file in recipe.files:
