@@ -21,7 +21,13 @@ def elf_bytes():
 
 
 @pytest.fixture
-def small_recipe(tmp_path, elf_bytes, monkeypatch):
+def platform():
+    """Where `elf_bytes` runs."""
+    return "manylinux_2_28_x86_64"
+
+
+@pytest.fixture
+def small_recipe(tmp_path, elf_bytes, platform, monkeypatch):
     """A recipe of one unedited file in place of the real one, and the wheel it is taken from."""
     path = tmp_path / "small.whl"
     with zipfile.ZipFile(path, "w") as archive:
@@ -34,7 +40,7 @@ def small_recipe(tmp_path, elf_bytes, monkeypatch):
         files=(file,),
         opt=TARGET,
         plugin=TARGET,
-        platform="manylinux_2_28_x86_64",
+        platform=platform,
         versions={"llvm": "15"},
         components=(component,),
     )
