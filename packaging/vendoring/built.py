@@ -101,7 +101,8 @@ def _download(url: str, path: Path) -> None:
 def _unpack(archive: Archive, path: Path, sources: Path) -> None:
     aside = sources / f"{archive.name}.tmp"
     with tarfile.open(path) as opened:
-        opened.extractall(aside, filter="data")
+        wanted = [entry for entry in opened if not archive.parts or entry.name.split("/")[1:2] in ([], *([part] for part in archive.parts))]
+        opened.extractall(aside, members=wanted, filter="data")
     expect(f"folders at the top of {path.name}", [archive.folder], sorted(entry.name for entry in aside.iterdir()))
     (aside / archive.folder).rename(sources / archive.name)
     aside.rmdir()

@@ -73,12 +73,13 @@ class Restaged(Recipe):
 
 @dataclass(frozen=True)
 class Archive:
-    """A source archive: `folder` is the one folder at its top."""
+    """A source archive: `folder` is the one folder at its top, `parts` what is unpacked of that (all, if empty)."""
 
     name: str
     url: str
     folder: str
     sha256: str
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +199,7 @@ BUILT = Built(
             url=f"https://github.com/llvm/llvm-project/releases/download/llvmorg-{_LLVM}/llvm-project-{_LLVM}.src.tar.xz",
             folder=f"llvm-project-{_LLVM}.src",
             sha256="8b5fcb24b4128cf04df1b0b9410ce8b1a729cb3c544e6da885d234280dedeac6",
+            parts=("cmake", "llvm", "third-party"),
         ),
         Archive(
             name="enzyme",

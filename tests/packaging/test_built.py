@@ -214,6 +214,12 @@ def test_an_archive_of_another_shape_is_refused(compiled, downloads, recipe):
         compiled(replace(recipe, archives=(replace(archive, folder="llvm-1"), recipe.archives[1])))
 
 
+def test_unpacks_what_is_named(compiled, downloads, recipe, tmp_path):
+    archive = pack(downloads, "llvm", {**CONTENTS["llvm"], "clang/large.c": "", "llvm.txt": ""}, "llvm-1")
+    compiled(replace(recipe, archives=(replace(archive, parts=("llvm",)), recipe.archives[1])))
+    assert [path.name for path in (tmp_path / "work" / "sources" / "llvm").iterdir()] == ["llvm"]
+
+
 def test_an_archive_cannot_write_elsewhere(compiled, downloads, recipe):
     archive = pack(downloads, "llvm", {"../../escaped": "x"}, "llvm-1")
     with pytest.raises(tarfile.OutsideDestinationError):

@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,9 @@ from hatchling.builders.wheel import WheelBuilder
 
 import verify_wheel
 from numba_enzyme.enzyme.toolchain import find
-from vendoring import sbom
+from vendoring import built, sbom, sources
 from vendoring.elf import Elf
+from vendoring.pins import Archive, Built, File
 
 ROOT = Path(__file__).parents[2]
 INFO, OPT = "numba_enzyme_cuda-0.3.0.dist-info", "numba_enzyme/_vendor/bin/opt"
@@ -120,6 +122,24 @@ def test_nothing_is_wrong_with_what_the_hook_makes(wheel, checkout):
     assert verify_wheel.faults(wheel, checkout) == []
     Edit(wheel).write()  # nor with what is written back without an edit, or the faults below could be those of `Edit`
     assert verify_wheel.faults(wheel, checkout) == []
+
+
+def test_nothing_is_wrong_with_one_that_was_compiled(checkout, elf_bytes, platform, tmp_path, monkeypatch):
+    archive = Archive("llvm", "https://nowhere.invalid/llvm.tar.gz", "llvm", "0" * 64)
+    component = {"name": "llvm", "version": "15", "files": "bin/opt", "license": "Apache-2.0", "purl": "pkg:generic/llvm@15"}
+    files = (File("llvm/bin/opt", "bin/opt", None),)
+    shared = {"opt": "bin/opt", "plugin": "bin/opt", "platform": platform, "versions": {"llvm": "15"}, "components": (component,)}
+    recipe = Built(files=files, archives=(archive,), commands=(), **shared)
+    (tmp_path / "built" / "bin").mkdir(parents=True)
+    (tmp_path / "built" / "bin" / "opt").write_bytes(elf_bytes)
+    record = {"build": built.build_hash(recipe), "files": {"bin/opt": hashlib.sha256(elf_bytes).hexdigest()}}
+    (tmp_path / "built" / built.RECORD).write_text(json.dumps(record))
+    monkeypatch.setitem(sources.RECIPES, "built", recipe)
+    monkeypatch.setenv(sources.BUILT_TOOLCHAIN, str(tmp_path / "built"))
+    (path,) = WheelBuilder(str(checkout)).build(directory=str(tmp_path / "dist"), versions=["standard"])
+    assert verify_wheel.faults(Path(path), checkout) == []
+    monkeypatch.setitem(sources.RECIPES, "built", replace(recipe, archives=(replace(archive, sha256="1" * 64),)))
+    assert "binaries: the manifest tells another origin than the pins" in found(Path(path), checkout)
 
 
 def test_a_wrong_tag(wheel, checkout):
