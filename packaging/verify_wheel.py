@@ -135,9 +135,9 @@ def _binaries(wheel: Wheel) -> Iterator[str]:
         yield f"binaries: the manifest lists {sorted(wheel.binaries)}, the pins {sorted(pins)}"
     for name, listed in wheel.binaries.items():
         got = hashlib.sha256(wheel.files.get(name, b"")).hexdigest()
-        for where, expected in (("manifest", listed), ("pins", pins.get(name))):
+        for where, expected in (("manifest says", listed), ("pins say", pins.get(name))):
             if expected not in {None, got}:
-                yield f"binaries: {name} has sha256 {got}, not {expected} as the {where} say"
+                yield f"binaries: {name} has sha256 {got}, not {expected} as the {where}"
 
 
 def _search_paths(wheel: Wheel) -> Iterator[str]:

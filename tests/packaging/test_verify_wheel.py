@@ -166,7 +166,7 @@ def test_an_altered_binary(wheel, checkout):
     edit = Edit(wheel)
     edit.files[OPT] = edit.files[OPT][:-1] + bytes([edit.files[OPT][-1] ^ 1])
     text = found(edit.write(), checkout)
-    assert "as the manifest say" in text
+    assert "as the manifest says" in text
     assert "as the pins say" in text
 
 
