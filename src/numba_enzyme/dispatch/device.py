@@ -226,15 +226,18 @@ class DeviceDerivative:
         return made
 
     def _compiled(self, given: tuple[Any, ...], types: tuple[Any, ...]) -> DevicePrimal:
-        changed = [p.name for p, g, t in zip(self.base_parameters, given, types, strict=True) if cuda_types.unliteral(g) != t]
+        promoted = [n for n, (g, t) in enumerate(zip(given, types, strict=True)) if cuda_types.unliteral(g) != t]
         try:
             return pipeline.lower_device(self.function, types, self.options.cc or numba_cuda_mlir.current_cc())
         except Exception as error:
-            if not changed or not numba_cuda_mlir.is_compilation_error(error):
+            if not promoted or not numba_cuda_mlir.is_compilation_error(error):
                 raise
+            names = ", ".join(self.base_parameters[n].name for n in promoted)
+            others = tuple(n for n in self.base_picked if n not in promoted)
+            way_out = f", as in argnums={others!r}" if others else ""
             raise SignatureError(
-                f"{self.function_name} cannot be compiled with {', '.join(changed)} as float64, to which integers are promoted where they "
-                f"are differentiated. Hold what must stay an integer constant with argnums. The compiler says: {error}"
+                f"{self.function_name} cannot be compiled with {names} as float64, to which integers are promoted where they are "
+                f"differentiated. Hold what must stay an integer constant with argnums{way_out}. The compiler says: {error}"
             ) from error
 
     def as_primal(self, base_types: tuple[Any, ...]) -> Typed:
