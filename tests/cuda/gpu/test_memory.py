@@ -182,7 +182,8 @@ def test_a_tape_that_is_too_small_stops_the_kernel_and_says_what_to_do():
     assert "FITS True" in done.stdout, said
     assert done.returncode != 0
     assert "NOT STOPPED" not in done.stdout
-    assert "looped needs more than 64 bytes of tape in a thread: raise its option tape_bytes=" in said
+    assert "looped needs more than 64 bytes of tape in a thread: raise its option tape_bytes=, at least to" in said
+    assert "bytes of tape needed so far:80: grad_looped of looped: " in said
 
 
 def test_tapes_of_many_threads():
