@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numba_enzyme import device_pipeline as pipeline
-from numba_enzyme.adapters import cuda_callsite, cuda_types, numba_cuda_mlir
+from numba_enzyme.adapters import cuda_callsite, cuda_installation, cuda_types, numba_cuda_mlir
 from numba_enzyme.adapters.cuda_callsite import Resolved, Zeros
 from numba_enzyme.dispatch import device_forms
 from numba_enzyme.dispatch.device_forms import said
@@ -161,6 +161,7 @@ class DeviceDerivative:
             call = device_forms.with_zeros(form.call, layout, zeros)
             key = (self.options.cc or cc, call.zeros)
             if key not in built:
+                cuda_installation.check(key[0])
                 emitted = pipeline.emit_device(self._specialization(layout, call, typed))
                 built[key] = emitted.symbol, pipeline.build_device(emitted, key[0])
             return built[key]
@@ -226,9 +227,11 @@ class DeviceDerivative:
         return made
 
     def _compiled(self, given: tuple[Any, ...], types: tuple[Any, ...]) -> DevicePrimal:
+        cc = self.options.cc or numba_cuda_mlir.current_cc()
+        cuda_installation.check(cc)
         promoted = [n for n, (g, t) in enumerate(zip(given, types, strict=True)) if cuda_types.unliteral(g) != t]
         try:
-            return pipeline.lower_device(self.function, types, self.options.cc or numba_cuda_mlir.current_cc())
+            return pipeline.lower_device(self.function, types, cc)
         except Exception as error:
             if not promoted or not numba_cuda_mlir.is_compilation_error(error):
                 raise
