@@ -7,7 +7,7 @@ from numba_enzyme import ToolchainError, UnsupportedError
 
 pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
 
-from numba_cuda_mlir import cuda, types
+from numba_cuda_mlir import compiler, cuda, types
 
 from numba_enzyme.adapters import cuda_installation
 from numba_enzyme.adapters.cuda_installation import Part
@@ -78,6 +78,17 @@ def test_devices_that_cuda_13_does_not_serve(installed, cc):
         gradient(cc).resolve((f8,), {})
     installed(Part("nvJitLink", (12, 9)))
     assert gradient(cc).resolve((f8,), {})
+
+
+def test_a_refusal_while_a_kernel_is_compiled_reaches_its_user(installed):
+    installed(Part("nvJitLink", (13, 0)))
+    derivative = gradient()
+
+    def kernel(out, x):
+        out[0] = derivative(x)[0]
+
+    with pytest.raises(UnsupportedError, match=r"CUDA 13 has no compiler for compute capability 7\.0"):
+        compiler.compile_cubin(kernel, types.void(f8[::1], f8), cc=(7, 0))
 
 
 def test_devices_that_are_too_old():

@@ -7,12 +7,14 @@ function in C's convention whose code comes along. Checked on numba-cuda-mlir 0.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from numba_enzyme.adapters import numba_cuda_mlir
 from numba_enzyme.adapters.numba_cuda_mlir import CC
+from numba_enzyme.errors import UnsupportedError
 
 # For each argument of a derivative, whether each of its values is written as zero at the call site.
 Zeros: TypeAlias = tuple[tuple[bool, ...], ...]
@@ -111,7 +113,10 @@ def _lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: 
         operands += builder._call_operands_from_vars([var], expected_types=[wanted])
     chip = builder.targetoptions.get("chip")
     cc = numba_cuda_mlir.parse_cc(chip.rstrip("af")) if chip else numba_cuda_mlir.current_cc()
-    symbol, ltoir = resolved.link(cc, tuple(zeros))
+    try:
+        symbol, ltoir = resolved.link(cc, tuple(zeros))
+    except UnsupportedError as error:
+        raise _refusal()(str(error)) from error
     builder.link_external_item(_link_item(symbol, cc, ltoir))
     flat = [] if resolved.restype is None else builder._flatten_type(resolved.restype)
     results = [builder.get_mlir_type(t) for t in flat]
@@ -120,6 +125,18 @@ def _lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: 
     values = builder._call_results_tuple(func.call(result=results, callee=declared.name.value, operands_=operands))
     if resolved.restype is not None:
         builder.store_var(target, builder._unflatten_abi_value(resolved.restype, iter(values)))
+
+
+@functools.cache
+def _refusal() -> type[UnsupportedError]:
+    """Of the errors that are `NotImplementedError`s, numba-cuda-mlir lets its own kind alone through, and takes others for bugs of its."""
+    from numba_cuda_mlir.errors import UserFacingInternalCompilerError  # noqa: PLC0415
+
+    class RefusedError(UnsupportedError, UserFacingInternalCompilerError):  # type: ignore[misc]
+        pass
+
+    RefusedError.__name__ = RefusedError.__qualname__ = UnsupportedError.__name__
+    return RefusedError
 
 
 def _zeros(builder: Any, item: Any, wanted: Any) -> Iterator[bool]:
