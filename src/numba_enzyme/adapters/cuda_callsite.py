@@ -68,12 +68,12 @@ def _typeof(callee: Callee, context: object) -> Any:
     if id(callee) not in _types:
         from numba_cuda_mlir import extending, types  # noqa: PLC0415
 
-        def lower(builder: Any, target: Any, args: Sequence[Any], kws: Sequence[tuple[str, Any]]) -> None:
-            _lower(callee, builder, target, args, kws)
+        def lower_call(builder: Any, target: Any, args: Sequence[Any], kws: Sequence[tuple[str, Any]]) -> None:
+            lower(callee, builder, target, args, kws)
 
         # The type holds the object, so its id stays its own.
         _types[id(callee)] = types.Function(_template(callee))
-        extending.lowering_registry.lower(callee, types.VarArg(types.Any))(lower)
+        extending.lowering_registry.lower(callee, types.VarArg(types.Any))(lower_call)
         extending.refresh_registries(typing=False, target=True, include_uninitialized_cuda=False)
     return _types[id(callee)]
 
@@ -93,7 +93,8 @@ def _template(callee: Callee) -> Any:
     return Template
 
 
-def _lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: Sequence[tuple[str, Any]]) -> None:
+def lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: Sequence[tuple[str, Any]]) -> None:
+    """Emits a call of `callee` into the function that `builder` lowers."""
     from numba_cuda_mlir._mlir import ir  # noqa: PLC0415
     from numba_cuda_mlir._mlir.dialects import func  # noqa: PLC0415
     from numba_cuda_mlir.mlir_lowering import get_or_insert_function  # noqa: PLC0415

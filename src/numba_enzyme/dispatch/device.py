@@ -9,6 +9,7 @@ from typing import Any
 from numba_enzyme import device_pipeline as pipeline
 from numba_enzyme.adapters import cuda_callsite, cuda_installation, cuda_types, numba_cuda_mlir
 from numba_enzyme.adapters.cuda_callsite import Resolved, Zeros
+from numba_enzyme.adapters.fingerprint import meaning_of
 from numba_enzyme.dispatch import device_forms
 from numba_enzyme.dispatch.device_forms import said
 from numba_enzyme.dispatch.signature import parameters
@@ -33,7 +34,7 @@ class Options:
 
 def derivative(transform: Transform, function: Any, argnums: Argnums, options: dict[str, Any]) -> DeviceDerivative:
     """The one `DeviceDerivative` that these ask for, for as long as `function` lives."""
-    _check_function(transform, function)
+    check_function(transform.name, function)
     checked = _checked(transform, options)
     kept: dict[Any, DeviceDerivative] = function.__dict__.setdefault(_KEPT, {})
     key = (transform, argnums, checked)
@@ -42,13 +43,14 @@ def derivative(transform: Transform, function: Any, argnums: Argnums, options: d
     return kept[key]
 
 
-def _check_function(transform: Transform, function: Any) -> None:
+def check_function(transform: str, function: Any) -> None:
+    """Raises `SignatureError` unless `function` is a device function or a derivative of one."""
     if isinstance(function, DeviceDerivative) or numba_cuda_mlir.is_device_dispatcher(function):
         return
     name = getattr(getattr(function, "py_func", None), "__qualname__", repr(function))
     raise SignatureError(
-        f"{transform.name}: {name} is a kernel. Put what it computes for each thread into a function under @cuda.jit(device=True), and "
-        f"call {transform.name} of that in a kernel"
+        f"{transform}: {name} is a kernel. Put what it computes for each thread into a function under @cuda.jit(device=True), and "
+        f"call {transform} of that in a kernel"
     )
 
 
@@ -105,6 +107,7 @@ class DeviceDerivative:
         self.picked = pick(argnums, self.parameter_names, self.function_name)
         self._resolved: dict[Any, Resolved] = {}
         self._typed: dict[Any, Typed] = {}
+        self._meaning: str | None = None
         cuda_callsite.register(DeviceDerivative)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -140,9 +143,23 @@ class DeviceDerivative:
         """The parameters of the innermost function that are differentiated somewhere."""
         return self.function.base_picked if isinstance(self.function, DeviceDerivative) else self.picked
 
+    def fingerprint_parts(self) -> tuple[Any, ...]:
+        """What this is, for the fingerprint of a function that calls it."""
+        options = self.options
+        return ("device derivative", self.transform.name, self.argnums, options.signature, options.cc, options.tape_bytes, self.function)
+
+    def _look_again(self) -> None:
+        """Forgets what was typed when the function meant something else: before a global that it reads was bound anew, say."""
+        meaning = meaning_of(self)
+        if meaning != self._meaning:
+            self._meaning = meaning
+            self._resolved.clear()
+            self._typed.clear()
+
     # What call sites ask.
 
     def resolve(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Resolved:
+        self._look_again()
         key = (tuple(cuda_types.unliteral(t) for t in args), tuple((n, cuda_types.unliteral(t)) for n, t in sorted(kws.items())))
         if key not in self._resolved:
             self._resolved[key] = self._resolve(*key[:1], dict(key[1]))
@@ -245,6 +262,7 @@ class DeviceDerivative:
 
     def as_primal(self, base_types: tuple[Any, ...]) -> Typed:
         """This derivative as a function that is differentiated itself."""
+        self._look_again()
         typed = self.typed(base_types)
         layout = self.layout(typed, spread=True, base_types=base_types)
         device_forms.check_result(self, layout)
