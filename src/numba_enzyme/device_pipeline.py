@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from numba_enzyme import cache
 from numba_enzyme.backend import cuda as backend_cuda
@@ -15,7 +16,7 @@ from numba_enzyme.entrypoints import device
 from numba_enzyme.enzyme import keep_ir, run, toolchain
 from numba_enzyme.enzyme.diagnosis import explained
 from numba_enzyme.errors import DifferentiationError, UnsupportedError
-from numba_enzyme.frontend import cuda
+from numba_enzyme.frontend import cuda, cuda_recall
 from numba_enzyme.frontend.cuda import DevicePrimal
 from numba_enzyme.llvm import nvvm, tape, typed
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints, without_signed_zero_sums
@@ -24,15 +25,16 @@ from numba_enzyme.model.transform import REVERSE_MARKER
 from numba_enzyme.recipe import recipe
 from numba_enzyme.rules import libdevice
 
-lower_device = cuda.lower
+if TYPE_CHECKING:
+    from numba_enzyme.adapters.numba_cuda_mlir import CC
 
 _CUDA_HEAD = (
     'target datalayout = "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-'
     'v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"\ntarget triple = "nvptx64-nvidia-cuda"\n'
 )
 
-# What device code may call while it is differentiated itself: its text is then wanted again.
-_emitted: dict[str, DeviceEmitted] = {}
+# The modules of derivatives by symbol. Device code may call them while it is differentiated itself, and their text is then wanted again.
+_modules: dict[str, typed.Parts] = {}
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,19 @@ class DeviceEmitted:
     core: DevicePrimal
 
 
+def lower_device(dispatcher: Any, argtypes: tuple[Any, ...], cc: CC) -> DevicePrimal:
+    """The primal of a device function, from the disk if it was ever lowered."""
+    key = cuda_recall.key(dispatcher, argtypes, cc)
+    found = cuda_recall.load(key) if key else None
+    if found is not None:
+        _modules.update(found.callees)
+        return found.primal
+    primal = cuda.lower(dispatcher, argtypes, cc)
+    if key:
+        cuda_recall.store(key, primal, _callees(primal.module))
+    return primal
+
+
 def emit_device(specialization: DeviceSpecialization) -> DeviceEmitted:
     """The entry point of `specialization` over its primal."""
     primal, layout = specialization.primal, specialization.layout
@@ -52,10 +67,9 @@ def emit_device(specialization: DeviceSpecialization) -> DeviceEmitted:
     own = typed.parts(made.text.replace(device.DIGEST, digest))
     module = typed.merged([primal.module, own])
     core = DevicePrimal(module, device.CORE.replace(device.DIGEST, digest), made.arguments, made.results, None)
-    emitted = DeviceEmitted(specialization, device.ENTRY.replace(device.DIGEST, digest), core)
-    # Two functions may have the same code, and an error names the one that was asked for.
-    _emitted[emitted.symbol] = emitted
-    return emitted
+    symbol = device.ENTRY.replace(device.DIGEST, digest)
+    _modules[symbol] = module
+    return DeviceEmitted(specialization, symbol, core)
 
 
 def prepared(emitted: DeviceEmitted) -> str:
@@ -83,7 +97,7 @@ def finish_device(emitted: DeviceEmitted, after: str) -> str:
     return libdevice.resolved(text)
 
 
-def build_device(emitted: DeviceEmitted, cc: tuple[int, int]) -> bytes:
+def build_device(emitted: DeviceEmitted, cc: CC) -> bytes:
     """LTO IR of a derivative for one compute capability, from the cache if it was ever built."""
     text = prepared(emitted)
     key = _key(emitted, text, cc)
@@ -95,7 +109,7 @@ def build_device(emitted: DeviceEmitted, cc: tuple[int, int]) -> bytes:
         return code
 
 
-def _key(emitted: DeviceEmitted, text: str, cc: tuple[int, int]) -> str:
+def _key(emitted: DeviceEmitted, text: str, cc: CC) -> str:
     specialization = emitted.specialization
     decisive = (
         toolchain.find().fingerprint,
@@ -112,7 +126,7 @@ def _key(emitted: DeviceEmitted, text: str, cc: tuple[int, int]) -> str:
     return hashlib.sha256(repr(decisive).encode()).hexdigest()
 
 
-def _built(emitted: DeviceEmitted, text: str, cc: tuple[int, int]) -> bytes:
+def _built(emitted: DeviceEmitted, text: str, cc: CC) -> bytes:
     specialization = emitted.specialization
     after = differentiate_device(emitted, text)
     fast = libdevice.is_fast(typed.joined("", _with_callees(emitted.core.module)))
@@ -143,16 +157,20 @@ def _refuse_unknown(before: str, finished: str, function: str) -> None:
         )
 
 
-def _with_callees(module: typed.Parts) -> list[typed.Parts]:
-    """`module` and the derivatives that it calls, and those that they call."""
+def _callees(module: typed.Parts) -> dict[str, typed.Parts]:
+    """The modules of the derivatives that `module` calls, and of those that they call, by symbol."""
     found: dict[str, typed.Parts] = {}
     ahead = [module]
     while ahead:
         for name in ahead.pop().declarations:
-            if name in _emitted and name not in found:
-                found[name] = typed.without_visibility(_emitted[name].core.module, name)
+            if name in _modules and name not in found:
+                found[name] = _modules[name]
                 ahead.append(found[name])
-    return [module, *found.values()]
+    return found
+
+
+def _with_callees(module: typed.Parts) -> list[typed.Parts]:
+    return [module, *(typed.without_visibility(callee, name) for name, callee in _callees(module).items())]
 
 
 def holds_reverse_sweep(primal: DevicePrimal) -> bool:

@@ -98,6 +98,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256(_versions().encode())
+        self.of_device = False
         self.seen: dict[int, int] = {}
         self.kept: list[Any] = []
 
@@ -129,11 +130,12 @@ class _Walk:
             raise Unfingerprintable(f"a value of {type(value)}")
 
     def _device_function(self, value: Any) -> None:
-        for name in sorted(value.targetoptions.keys() - _NOT_MEANING):
+        self.of_device = True
+        for name in sorted(name for name, option in value.targetoptions.items() if option and name not in _NOT_MEANING):
             option = value.targetoptions[name]
             self.put("option", name)
             self.value(tuple(option) if isinstance(option, list) else option)
-        self.value(value.py_func)
+        self.once(value.py_func, lambda: self._function(value.py_func))
 
     def once(self, value: Any, walk: Callable[[], None]) -> None:
         """Functions may reach themselves; the second time a reference to the first stands for it."""
@@ -217,6 +219,9 @@ class _Walk:
         if package in _NAMED_PACKAGES:
             self.named(value)
             return
+        if self.of_device and not getattr(value, "__numba_cuda_mlir_jitable__", False):
+            # Device code can call it only by an implementation that somebody registered for it, which stands elsewhere.
+            raise Unfingerprintable(f"a function that is not compiled, {value.__qualname__}")
         self.once(value, lambda: self._function(value))
 
     def _function(self, value: FunctionType) -> None:
