@@ -15,7 +15,7 @@ from numba_enzyme.backend import cuda as backend_cuda
 from numba_enzyme.entrypoints import device
 from numba_enzyme.enzyme import keep_ir, run, toolchain
 from numba_enzyme.enzyme.diagnosis import explained
-from numba_enzyme.errors import DifferentiationError, UnsupportedError
+from numba_enzyme.errors import DifferentiationError, NumbaEnzymeError, UnsupportedError
 from numba_enzyme.frontend import cuda, cuda_recall
 from numba_enzyme.frontend.cuda import DevicePrimal
 from numba_enzyme.llvm import nvvm, tape, typed
@@ -26,6 +26,8 @@ from numba_enzyme.recipe import recipe
 from numba_enzyme.rules import libdevice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numba_enzyme.adapters.numba_cuda_mlir import CC
 
 _CUDA_HEAD = (
@@ -86,6 +88,25 @@ def differentiate_device(emitted: DeviceEmitted, text: str) -> str:
         after = run.differentiate_typed(toolchain.find(), text, [emitted.symbol], fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
+    return _kept_after(emitted, after)
+
+
+def _differentiate_together(group: Sequence[DeviceEmitted], texts: Sequence[str]) -> list[str] | None:
+    """The same for several derivatives by one run; None if Enzyme refuses, which is then to be said of one of them."""
+    module = typed.joined(_CUDA_HEAD, [typed.parts(text) for text in texts])
+    symbols = [emitted.symbol for emitted in group]
+    try:
+        after = run.differentiate_typed(toolchain.find(), module, symbols, fastmath=group[0].specialization.fastmath)
+    except DifferentiationError:
+        return None
+    for emitted, text in zip(group, texts, strict=True):
+        keep_ir.keep(emitted.symbol, "before", text)
+    return [_kept_after(emitted, after) for emitted in group]
+
+
+def _kept_after(emitted: DeviceEmitted, after: str) -> str:
+    """What of `after` is the derivative's: the same, whatever went through opt with it."""
+    after = typed.extracted(after, emitted.symbol)
     keep_ir.keep(emitted.symbol, "after", after)
     return without_signed_zero_sums(without_signed_zero_adjoints(after))
 
@@ -97,16 +118,18 @@ def finish_device(emitted: DeviceEmitted, after: str) -> str:
     return libdevice.resolved(text)
 
 
-def build_device(emitted: DeviceEmitted, cc: CC) -> bytes:
-    """LTO IR of a derivative for one compute capability, from the cache if it was ever built."""
-    text = prepared(emitted)
-    key = _key(emitted, text, cc)
-    with cache.lock(key):
-        code = cache.load(key)
-        if code is None:
-            code = _built(emitted, text, cc)
-            cache.store(key, code)
-        return code
+def build_devices(asked: Sequence[tuple[DeviceEmitted, CC]]) -> list[bytes | NumbaEnzymeError]:
+    """LTO IR of derivatives, each for one compute capability, or what stood in its way; from the cache where it was ever built."""
+    texts = [prepared(emitted) for emitted, _ in asked]
+    keys = [_key(emitted, text, cc) for (emitted, cc), text in zip(asked, texts, strict=True)]
+    with cache.lock(*keys):
+        outcomes: list[bytes | NumbaEnzymeError | None] = [cache.load(key) for key in keys]
+        missing = [n for n, outcome in enumerate(outcomes) if outcome is None]
+        for n, made in zip(missing, _built([(*asked[n], texts[n]) for n in missing]) if missing else ()):
+            outcomes[n] = made
+            if isinstance(made, bytes):
+                cache.store(keys[n], made)
+    return [outcome for outcome in outcomes if outcome is not None]
 
 
 def _key(emitted: DeviceEmitted, text: str, cc: CC) -> str:
@@ -126,9 +149,44 @@ def _key(emitted: DeviceEmitted, text: str, cc: CC) -> str:
     return hashlib.sha256(repr(decisive).encode()).hexdigest()
 
 
-def _built(emitted: DeviceEmitted, text: str, cc: CC) -> bytes:
+def _built(asked: Sequence[tuple[DeviceEmitted, CC, str]]) -> list[bytes | NumbaEnzymeError]:
+    """One opt run for all that go together, then each by itself."""
+    together: dict[int, str] = {}
+    for group in _groups(asked):
+        after = _differentiate_together([asked[n][0] for n in group], [asked[n][2] for n in group]) if len(group) > 1 else None
+        together.update(zip(group, after or ()))
+    return [_finished(*each, together.get(n)) for n, each in enumerate(asked)]
+
+
+def _groups(asked: Sequence[tuple[DeviceEmitted, CC, str]]) -> list[list[int]]:
+    """Which builds go through one run: those with the same options that are not part of one another."""
+    groups: list[list[int]] = []
+    for n, (emitted, _, text) in enumerate(asked):
+        for group in groups:
+            others = [asked[m] for m in group]
+            if all(
+                emitted.specialization.fastmath == other.specialization.fastmath
+                and f"@{emitted.symbol}(" not in other_text
+                and f"@{other.symbol}(" not in text
+                for other, _, other_text in others
+            ):
+                group.append(n)
+                break
+        else:
+            groups.append([n])
+    return groups
+
+
+def _finished(emitted: DeviceEmitted, cc: CC, text: str, after: str | None) -> bytes | NumbaEnzymeError:
+    """LTO IR of a module that was differentiated, or is now, by itself."""
+    try:
+        return _ltoir(emitted, cc, text, differentiate_device(emitted, text) if after is None else after)
+    except NumbaEnzymeError as error:
+        return error
+
+
+def _ltoir(emitted: DeviceEmitted, cc: CC, text: str, after: str) -> bytes:
     specialization = emitted.specialization
-    after = differentiate_device(emitted, text)
     fast = libdevice.is_fast(typed.joined("", _with_callees(emitted.core.module)))
     finished = nvvm.rewritten(libdevice.to_libdevice(finish_device(emitted, after), fast=fast))
     keep_ir.keep(emitted.symbol, "nvvm", finished)

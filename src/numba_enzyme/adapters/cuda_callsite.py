@@ -2,7 +2,7 @@
 
 A derivative is an ordinary Python object. numba-cuda-mlir is told how to type a call of one, and how to lower it: a call of an external
 function in C's convention whose code comes along. Checked on numba-cuda-mlir 0.5.4 and 0.6.0; private names: `_call_operands_from_vars`,
-`_unflatten_abi_value`, `_call_results_tuple`.
+`_unflatten_abi_value`, `_call_results_tuple`, and `_data` and `_name` of what is linked.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from numba_enzyme.errors import UnsupportedError
 
 # For each argument of a derivative, whether each of its values is written as zero at the call site.
 Zeros: TypeAlias = tuple[tuple[bool, ...], ...]
+
+
+# Gives LTO IR when it is called. The later it is called, the more is built at once.
+Code: TypeAlias = Callable[[], bytes]
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,13 @@ class Resolved:
     argtypes: tuple[Any, ...]
     restype: Any
     """None if the result leaves through an array."""
-    link: Callable[[CC, Zeros], tuple[str, bytes]]
-    """The symbol and its LTO IR for a compute capability, where it is known which values are literal zeros."""
+    request: Callable[[CC, Zeros], tuple[str, Code]]
+    """The symbol and its code for a compute capability, where it is known which values are literal zeros."""
+
+    def link(self, cc: CC, zeros: Zeros) -> tuple[str, bytes]:
+        """The same, built."""
+        symbol, code = self.request(cc, zeros)
+        return symbol, code()
 
 
 class Callee(Protocol):
@@ -115,10 +124,10 @@ def lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: S
     chip = builder.targetoptions.get("chip")
     cc = numba_cuda_mlir.parse_cc(chip.rstrip("af")) if chip else numba_cuda_mlir.current_cc()
     try:
-        symbol, ltoir = resolved.link(cc, tuple(zeros))
+        symbol, code = resolved.request(cc, tuple(zeros))
     except UnsupportedError as error:
         raise _refusal()(str(error)) from error
-    builder.link_external_item(_link_item(symbol, cc, ltoir))
+    builder.link_external_item(_link_item(symbol, cc, code))
     flat = [] if resolved.restype is None else builder._flatten_type(resolved.restype)
     results = [builder.get_mlir_type(t) for t in flat]
     inputs = ir.FunctionType.get(inputs=[operand.type for operand in operands], results=results)
@@ -175,18 +184,35 @@ def _constants(builder: Any, value: Any, cuda_type: Any) -> list[Any]:
     return [constant(plain, builder.get_mlir_type(cuda_type))]
 
 
-def _link_item(symbol: str, cc: CC, ltoir: bytes) -> Any:
+def _link_item(symbol: str, cc: CC, code: Code) -> Any:
     """One object for each piece of code, which is how the linker knows that it has it already."""
     if (symbol, cc) not in _link_items:
-        from numba_cuda_mlir.numba_cuda.cudadrv.linkable_code import LTOIR  # noqa: PLC0415
-
-        _link_items[symbol, cc] = LTOIR(ltoir, name=f"{symbol}.ltoir")
+        _link_items[symbol, cc] = _later()(code, name=f"{symbol}.ltoir")
     return _link_items[symbol, cc]
 
 
-def external(symbol: str, cc: CC, ltoir: bytes, argtypes: Sequence[Any], restype: Any) -> Any:
+@functools.cache
+def _later() -> Any:
+    from numba_cuda_mlir.numba_cuda.cudadrv.linkable_code import LTOIR  # noqa: PLC0415
+
+    class Later(LTOIR):  # type: ignore[misc]
+        """Code that is made when the linker reads it."""
+
+        @property
+        def data(self) -> bytes:
+            return bytes(self._data())
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return LTOIR, (self.data, self._name)
+
+    # The linker knows what is LTO IR by the name of its class.
+    Later.__name__ = Later.__qualname__ = LTOIR.__name__
+    return Later
+
+
+def external(symbol: str, cc: CC, code: Code, argtypes: Sequence[Any], restype: Any) -> Any:
     """A handle that device code can call, of a function whose arguments and result are scalars and arrays."""
     from numba_cuda_mlir import cuda, types  # noqa: PLC0415
 
     signature = (types.void if restype is None else restype)(*argtypes)
-    return cuda.declare_device(symbol, signature, link=_link_item(symbol, cc, ltoir), abi="c")
+    return cuda.declare_device(symbol, signature, link=_link_item(symbol, cc, code), abi="c")

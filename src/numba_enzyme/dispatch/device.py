@@ -8,8 +8,9 @@ from typing import Any
 
 from numba_enzyme import device_pipeline as pipeline
 from numba_enzyme.adapters import cuda_callsite, cuda_installation, cuda_types, numba_cuda_mlir
-from numba_enzyme.adapters.cuda_callsite import Resolved, Zeros
+from numba_enzyme.adapters.cuda_callsite import Code, Resolved, Zeros
 from numba_enzyme.adapters.fingerprint import meaning_of
+from numba_enzyme.device_batch import Request
 from numba_enzyme.dispatch import device_forms
 from numba_enzyme.dispatch.device_forms import said
 from numba_enzyme.dispatch.signature import parameters
@@ -172,18 +173,18 @@ class DeviceDerivative:
         layout = self.layout(typed, spread=spread, base_types=form.base_types)
         device_forms.check(self, form, layout, typed)
         argtypes = tuple(device_forms.expected(self, form, layout, typed))
-        built: dict[Any, tuple[str, bytes]] = {}
+        asked: dict[Any, tuple[str, Code]] = {}
 
-        def link(cc: numba_cuda_mlir.CC, zeros: Zeros) -> tuple[str, bytes]:
+        def request(cc: numba_cuda_mlir.CC, zeros: Zeros) -> tuple[str, Code]:
             call = device_forms.with_zeros(form.call, layout, zeros)
             key = (self.options.cc or cc, call.zeros)
-            if key not in built:
+            if key not in asked:
                 cuda_installation.check(key[0])
                 emitted = pipeline.emit_device(self._specialization(layout, call, typed))
-                built[key] = emitted.symbol, pipeline.build_device(emitted, key[0])
-            return built[key]
+                asked[key] = emitted.symbol, Request(emitted, key[0])
+            return asked[key]
 
-        return Resolved(form.order, argtypes, None if spread else cuda_types.from_tree(layout.returned()), link)
+        return Resolved(form.order, argtypes, None if spread else cuda_types.from_tree(layout.returned()), request)
 
     def _specialization(self, layout: Layout, call: DeviceCall, typed: Typed) -> DeviceSpecialization:
         counts = self._counts(layout, typed)
