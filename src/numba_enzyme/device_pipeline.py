@@ -18,7 +18,7 @@ from numba_enzyme.enzyme.diagnosis import explained
 from numba_enzyme.errors import DifferentiationError, NumbaEnzymeError, UnsupportedError
 from numba_enzyme.frontend import cuda, cuda_recall
 from numba_enzyme.frontend.cuda import DevicePrimal
-from numba_enzyme.llvm import nvvm, tape, typed
+from numba_enzyme.llvm import nvvm, schedule, tape, typed
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints, without_signed_zero_sums
 from numba_enzyme.model.device_call import DeviceSpecialization
 from numba_enzyme.model.transform import REVERSE_MARKER
@@ -34,6 +34,9 @@ _CUDA_HEAD = (
     'target datalayout = "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-'
     'v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"\ntarget triple = "nvptx64-nvidia-cuda"\n'
 )
+
+# A thread has 255 registers, and a float64 takes two of them. Below this, a run of opt costs more than is gained.
+_MANY_READS = 32
 
 # The modules of derivatives by symbol. Device code may call them while it is differentiated itself, and their text is then wanted again.
 _modules: dict[str, typed.Parts] = {}
@@ -115,7 +118,17 @@ def finish_device(emitted: DeviceEmitted, after: str) -> str:
     """What Enzyme left, with everything that was hidden from it or asked for by it; still under the names of libm."""
     specialization = emitted.specialization
     text = tape.in_local_memory(after, emitted.symbol, f"{specialization.name} of {specialization.function}", specialization.tape_bytes)
-    return libdevice.resolved(text)
+    return _with_late_loads(libdevice.resolved(text), emitted.symbol)
+
+
+def _with_late_loads(text: str, symbol: str) -> str:
+    """`text` with what the entry point reads read where it is used, if all of it at once would not fit into registers."""
+    if schedule.reads(typed.parts(text).definitions[symbol]) < _MANY_READS or not tape.is_free_of(text):
+        return text
+    inlined = nvvm.without_metadata(run.inlined_typed(toolchain.find(), schedule.inlined(text)))
+    module = typed.parts(inlined)
+    known = frozenset(name for name in module.declarations if libdevice.is_pure(name))
+    return inlined.replace(module.definitions[symbol], schedule.loads_at_use(module.definitions[symbol], known))
 
 
 def build_devices(asked: Sequence[tuple[DeviceEmitted, CC]]) -> list[bytes | NumbaEnzymeError]:

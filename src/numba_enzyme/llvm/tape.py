@@ -158,6 +158,11 @@ def in_local_memory(ir: str, entry: str, derivative: str, tape_bytes: int) -> st
     return f"{typed.joined(head, modules)}\n{tail}\n"
 
 
+def is_free_of(ir: str) -> bool:
+    """Whether nothing of `ir`, which `in_local_memory` has seen, uses the tape."""
+    return "@numba_enzyme_allocate(" not in ir
+
+
 def constant_once(definition: str) -> str:
     """Allocations of a constant size in the entry of a function, which happen once for each call of it, as local arrays."""
     end = re.search(r"\n\n", definition)
