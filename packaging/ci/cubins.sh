@@ -4,4 +4,4 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 python -m pip install --quiet -e '.[test,cuda]' "${1:-numba-cuda-mlir}" nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump
 python -m pip list --format=freeze | grep -iE '^(numba|numba-cuda-mlir)=='
-python -m pytest -p no:randomly tests/cuda/test_transforms.py tests/cuda/test_cubins.py tests/cuda/test_tape.py
+python -m pytest -p no:randomly -n 2 tests/cuda

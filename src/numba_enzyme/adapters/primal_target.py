@@ -27,7 +27,7 @@ from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, 
 from numba.core.typing import signature
 from numba.experimental.jitclass.base import JitClassType
 
-from numba_enzyme.adapters.fingerprint import Unfingerprintable, fingerprint
+from numba_enzyme.adapters.fingerprint import meaning_of
 from numba_enzyme.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -216,14 +216,6 @@ def _kept_twin(dispatcher: Dispatcher) -> PrimalDispatcher:
     made = _new_twin(dispatcher)
     setattr(dispatcher, TWIN, (weakref.ref(dispatcher), meaning, made))
     return made
-
-
-def meaning_of(function: Any) -> str | None:
-    """The fingerprint of `function`; None if it has none, and then it is taken to mean the same for as long as it lives."""
-    try:
-        return fingerprint(function)
-    except Unfingerprintable:
-        return None
 
 
 def _new_twin(dispatcher: Dispatcher) -> PrimalDispatcher:
