@@ -12,9 +12,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent / "packaging"))
 
-from vendoring import policy, sbom
+from vendoring import policy, sbom, sources
 from vendoring.errors import StagingError
-from vendoring.fetch import downloads
 from vendoring.stage import ensure, staged_manifest
 
 
@@ -22,7 +21,7 @@ class VendoredToolchainHook(BuildHookInterface[BuilderConfig]):
     def dependencies(self) -> list[str]:
         """pip joins the build environment only if it may have to fetch: a build without an index needs none."""
         self._or_abort(policy.refuse_other_hosts)
-        return ["pip>=23"] if downloads() and staged_manifest(self._vendor) is None else []
+        return ["pip>=23"] if sources.needs_client() and staged_manifest(self._vendor) is None else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         manifest = self._or_abort(lambda: ensure(self._vendor))

@@ -20,6 +20,7 @@ _MACHINE_X86_64 = 62
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _SHT_DYNSYM, _SHT_VERNEED = 11, 0x6FFFFFFE
 _DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SONAME = 0, 1, 5, 6, 10, 14
+_DT_RPATH, _DT_RUNPATH = 15, 29
 _DT_VERSYM, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFF
 _STB_WEAK = 2
 _UNVERSIONED = 1  # VER_NDX_GLOBAL
@@ -94,6 +95,10 @@ class Elf:
     def soname(self) -> str | None:
         return next((self._string(value) for _, tag, value in self._dynamic() if tag == _DT_SONAME), None)
 
+    def search_path(self) -> list[str]:
+        """The folders in which this file has the loader look first (DT_RPATH or DT_RUNPATH)."""
+        return [folder for offset in self._search_paths() for folder in self._string(offset).split(":")]
+
     def symbols(self) -> Iterator[Symbol]:
         for index in range(1, self._symbol_count):  # entry 0 is reserved
             offset = self._symbols + index * _SYMBOL.size
@@ -119,6 +124,19 @@ class Elf:
         for position, entry in enumerate(kept + [(_DT_NULL, 0)] * dropped):
             _DYNAMIC.pack_into(self._data, self._dynamic_at + position * _DYNAMIC.size, *entry)
         return dropped
+
+    def cut_search_path(self, kept: Collection[str]) -> int:
+        """Blank the folders at the end of the search path, after those in `kept`."""
+        cut = 0
+        for offset in self._search_paths():
+            folders = self._string(offset).split(":")
+            if folders[: len(kept)] != list(kept):
+                raise StagingError(f"{self.name} looks in {folders}, which does not begin with {list(kept)}")
+            end = self._strings + offset + len(":".join(kept))
+            tail = len(self._string(offset)) - len(":".join(kept))
+            self._data[end : end + tail] = bytes(tail)
+            cut += len(folders) - len(kept)
+        return cut
 
     def weaken(self, names: Collection[str]) -> int:
         """Make undefined symbols weak and unversioned: where no library offers one, its address is 0 and loading goes on."""
@@ -188,6 +206,9 @@ class Elf:
             if tag == _DT_NULL:
                 return
             yield offset, tag, value
+
+    def _search_paths(self) -> list[int]:
+        return [value for _, tag, value in self._dynamic() if tag in {_DT_RPATH, _DT_RUNPATH}]
 
     def _string(self, offset: int) -> str:
         start = self._strings + offset

@@ -11,12 +11,12 @@ from vendoring.errors import StagingError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vendoring.pins import Edits, Recipe
+    from vendoring.pins import Edits, Restaged
 
     Read = Callable[[str], bytes]
 
 
-def restage(recipe: Recipe, read: Read) -> dict[str, bytes]:
+def restage(recipe: Restaged, read: Read) -> dict[str, bytes]:
     """The staged files by their place in the folder; `read` gives the bytes of a member of the wheel."""
     staged: dict[str, bytes] = {}
     for file in recipe.files:
@@ -41,5 +41,7 @@ def _edited(name: str, content: bytes, edits: Edits, read: Read) -> bytes:
     expect(f"number of symbols rebound in {name}", len(edits.retarget), elf.retarget(edits.retarget))
     expect(f"number of symbols weakened in {name}", edits.weakened, elf.weaken(supplied))
     expect(f"versions no longer needed by {name}", sorted(edits.dropped_versions), sorted(elf.drop_unused_versions()))
+    if edits.search_path is not None:
+        expect(f"number of folders cut from the search path of {name}", 1, elf.cut_search_path(edits.search_path))
     expect(f"size of {name}", len(content), len(elf.content))
     return elf.content

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from vendoring.pins import RECIPE
+from vendoring import sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from vendoring.pins import Built, Restaged
 
 FILENAME = "vendored-toolchain.cdx.json"
 
 
 def document(name: str, version: str, manifest: Mapping[str, Any]) -> str:
     product = f"pkg:pypi/{name}@{version}"
-    components = [_component(component, manifest) for component in RECIPE.components]
+    recipe = sources.RECIPES[manifest["origin"]["kind"]]
+    components = [_component(recipe, component, manifest) for component in recipe.components]
     bom = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -30,8 +33,7 @@ def document(name: str, version: str, manifest: Mapping[str, Any]) -> str:
     return json.dumps(bom, indent=2, sort_keys=True) + "\n"
 
 
-def _component(component: Mapping[str, str], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    wheel = RECIPE.wheel
+def _component(recipe: Built | Restaged, component: Mapping[str, str], manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": "library",
         "bom-ref": component["purl"],
@@ -41,11 +43,8 @@ def _component(component: Mapping[str, str], manifest: Mapping[str, Any]) -> dic
         "licenses": [{"expression": component["license"]}],
         "components": [_file(path, manifest["files"][path]["sha256"]) for path in component["files"].split()],
         "externalReferences": [
-            {
-                "type": "distribution",
-                "url": f"pkg:pypi/{wheel.distribution}@{wheel.version}?file_name={wheel.filename}",
-                "hashes": [{"alg": "SHA-256", "content": wheel.sha256}],
-            }
+            {"type": "distribution", "url": given["url"], "hashes": [{"alg": "SHA-256", "content": given["sha256"]}]}
+            for given in sources.inputs(recipe, component)
         ],
     }
 

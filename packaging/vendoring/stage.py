@@ -10,20 +10,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vendoring import policy
+from vendoring import policy, sources
 from vendoring.elf import Elf
-from vendoring.fetch import wheel_members
-from vendoring.pins import RECIPE
-from vendoring.restage import expect, restage
+from vendoring.restage import expect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from vendoring.pins import Built, Restaged
 
     Manifest = dict[str, Any]
 
 MANIFEST = "MANIFEST.json"
 # What decides the staged bytes; the client that fetches the wheel does not.
-_RECIPE_SOURCES = ("elf.py", "pins.py", "policy.py", "restage.py", "stage.py")
+_RECIPE_SOURCES = ("built.py", "elf.py", "pins.py", "policy.py", "restage.py", "sources.py", "stage.py")
 
 
 def recipe_hash() -> str:
@@ -37,7 +37,8 @@ def staged_manifest(folder: Path) -> Manifest | None:
     """The manifest of a folder that is up to date and intact, else None."""
     try:
         manifest: Manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if manifest["recipe"] == recipe_hash() and all(_is_intact(folder / name, entry) for name, entry in manifest["files"].items()):
+        current = manifest["recipe"] == recipe_hash() and manifest["origin"] == sources.origin(sources.chosen())
+        if current and all(_is_intact(folder / name, entry) for name, entry in manifest["files"].items()):
             return manifest
     except (OSError, ValueError, LookupError, TypeError):
         pass  # absent, half written or of another kind: it is staged anew
@@ -50,31 +51,24 @@ def ensure(folder: Path, *, force: bool = False) -> Manifest:
     current = None if force else staged_manifest(folder)
     if current is not None:
         return current
-    with wheel_members(RECIPE.wheel) as read:
-        files = restage(RECIPE, read)
-    manifest = describe(files)
+    recipe = sources.chosen()
+    files = sources.contents(recipe)
+    manifest = describe(recipe, files)
     _replace(folder, files, manifest)
     return manifest
 
 
-def describe(files: Mapping[str, bytes]) -> Manifest:
+def describe(recipe: Built | Restaged, files: Mapping[str, bytes]) -> Manifest:
     floors = policy.floors(Elf(name, content) for name, content in files.items())
-    expect("platform computed from the staged files", RECIPE.platform, policy.platform_tag(floors))
-    wheel = RECIPE.wheel
+    expect("platform computed from the staged files", recipe.platform, policy.platform_tag(floors))
     return {
         "schema": 1,
-        "origin": {
-            "kind": "restaged",
-            "distribution": wheel.distribution,
-            "version": wheel.version,
-            "file": wheel.filename,
-            "sha256": wheel.sha256,
-        },
-        "versions": dict(RECIPE.versions),
-        "platform": RECIPE.platform,
+        "origin": sources.origin(recipe),
+        "versions": dict(recipe.versions),
+        "platform": recipe.platform,
         "floors": floors,
-        "opt": RECIPE.opt,
-        "plugin": RECIPE.plugin,
+        "opt": recipe.opt,
+        "plugin": recipe.plugin,
         "files": {name: {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)} for name, content in sorted(files.items())},
         "recipe": recipe_hash(),
     }

@@ -126,7 +126,7 @@ def hvp(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, **o
 
 
 def differentiable(f: Callable[..., Any]) -> Any:
-    """f as a Numba function that offers its derivatives as attributes, each built when it is first read.
+    """f as a Numba function that offers its derivatives as attributes, each built when it is first read. f may be a device function.
 
     >>> from numba_enzyme import differentiable
     >>> @differentiable
@@ -135,16 +135,25 @@ def differentiable(f: Callable[..., Any]) -> Any:
     >>> area(2.0, 3.0), area.grad(2.0, 3.0)
     (6.0, (3.0, 2.0))
     """
-    return host.Differentiable(f, {t.__name__: t for t in (grad, value_and_grad, jvp, vjp, jacfwd, jacrev, hessian, hvp)})
+    offered = {t.__name__: t for t in (grad, value_and_grad, jvp, vjp, jacfwd, jacrev, hessian, hvp)}
+    if not _is_device_code(f):
+        return host.Differentiable(f, offered)
+    from numba_enzyme.dispatch import device_differentiable  # noqa: PLC0415 - the CUDA half is loaded for those who use it
+
+    return device_differentiable.DeviceDifferentiable(getattr(f, "callee", f), offered)
+
+
+def _is_device_code(f: Any) -> bool:
+    return type(f).__module__.startswith(_DEVICE_CODE)
 
 
 def _transformed(transform: Transform, f: Callable[..., Any], argnums: Any, options: dict[str, Any]) -> Any:
-    if type(f).__module__.startswith(_DEVICE_CODE):
+    if _is_device_code(f):
         from numba_enzyme.dispatch import device  # noqa: PLC0415 - the CUDA half is loaded for those who use it
 
         if transform.has_aux:
             raise SignatureError(f"{transform.name}: has_aux= is an option for functions of the CPU")
-        return device.derivative(transform, f, normalize_argnums(argnums), options)
+        return device.derivative(transform, getattr(f, "callee", f), normalize_argnums(argnums), options)
     for option in options:
         where = "an option for CUDA device functions" if option in ("signature", "cc") else "no option of it"
         raise SignatureError(f"{transform.name}: {option}= is {where}")

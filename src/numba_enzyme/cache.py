@@ -68,8 +68,8 @@ def store(key: str, payload: bytes) -> None:
 
 
 @contextlib.contextmanager
-def lock(key: str) -> Iterator[None]:
-    """Held by the one process that builds `key`; others wait and then find the entry. Without locks each builds, and all get the same."""
+def lock(*keys: str) -> Iterator[None]:
+    """Held by the one process that builds `keys`; others wait and then find them. Without locks each builds, and all get the same."""
     import fcntl  # noqa: PLC0415 - POSIX, and not needed to import the package
 
     folder = _writable()
@@ -78,8 +78,9 @@ def lock(key: str) -> Iterator[None]:
         return
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):
-            stream = held.enter_context((folder / f"{key[:2]}.lock").open("wb"))
-            fcntl.flock(stream, fcntl.LOCK_EX)
+            for name in sorted({key[:2] for key in keys}):  # in one order everywhere, so that no two processes wait for each other
+                stream = held.enter_context((folder / f"{name}.lock").open("wb"))
+                fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
 

@@ -11,10 +11,12 @@ import re
 import sys
 from importlib.metadata import Distribution, PackageNotFoundError
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numba_enzyme import _distribution, cachedir
+from numba_enzyme.adapters import cuda_installation
 from numba_enzyme.enzyme import toolchain as toolchains
 from numba_enzyme.enzyme.run import opt_version
 from numba_enzyme.errors import NumbaEnzymeError, ToolchainError
@@ -53,6 +55,7 @@ def findings() -> Iterator[Finding]:
     yield from _toolchain()
     yield _cache()
     yield _cuda()
+    yield from _cuda_parts()
     yield _derivative()
 
 
@@ -174,6 +177,19 @@ def _cuda() -> Finding:
         return Finding("cuda", f"numba-cuda-mlir {binding}; {_devices(ctypes.CDLL('libcuda.so.1'))}")
     except OSError:
         return Finding("cuda", f"numba-cuda-mlir {binding}; no driver (libcuda.so.1) on this machine")
+
+
+def _cuda_parts() -> Iterator[Finding]:
+    if find_spec("numba_cuda_mlir") is None:
+        return
+    try:
+        complaint = cuda_installation.unfit()
+    except Exception as error:  # noqa: BLE001 - whatever went wrong is what the user needs to read
+        complaint = str(error)
+    if complaint:
+        yield Finding("cuda", complaint, "warning")
+    else:
+        yield Finding("cuda", ", ".join(map(str, cuda_installation.found())))
 
 
 def _devices(driver: Any) -> str:

@@ -174,9 +174,9 @@ _is_nan("__nv_isnand", ctypes.c_double)
 _is_nan("__nv_isnanf", ctypes.c_float)
 
 
-def _assertion_failed(message, *_):
-    # Nothing may follow a failed assertion on the device either.
-    os.write(2, message + b"\n")
+def _assertion_failed(message, file, line, function, *_):
+    # As the driver writes it. Nothing may follow a failed assertion on the device either.
+    os.write(2, b"%s:%d: %s: Assertion `%s` failed.\n" % (file, line, function, message))
     os._exit(3)
 
 

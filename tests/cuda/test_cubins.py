@@ -15,8 +15,11 @@ pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed"
 
 from numba_cuda_mlir import compiler, cuda, types
 
+from numba_enzyme.adapters import cuda_installation
+
 f4, f8 = types.float32, types.float64
-CAPABILITIES = [(8, 0), (9, 0), (10, 0), (12, 0)]
+TOOLKIT = max(part.version[0] for part in cuda_installation.found())
+CAPABILITIES = [*([(7, 0)] if TOOLKIT == 12 else []), (7, 5), (8, 0), (9, 0), (10, 0), (12, 0)]
 
 
 @cuda.jit(device=True)

@@ -7,6 +7,7 @@ import pytest
 import numba_enzyme as ne
 from numba_enzyme import device_pipeline
 from numba_enzyme.adapters import numba_cuda_mlir as adapter
+from numba_enzyme.frontend import cuda_recall
 
 from numba_cuda_mlir import cuda, types  # isort: skip
 
@@ -56,3 +57,37 @@ def test_a_damaged_entry_is_built_again(folder):
             path.write_bytes(path.read_bytes()[:-7] + b"damaged")
     assert link(fresh(2.0))[0] == symbol
     assert len(link(fresh(2.0))[1]) == len(code)
+
+
+def calls_a_derivative(factor):
+    inner = fresh(factor)
+
+    @cuda.jit(device=True)
+    def outer(x, y):
+        a, b = inner(x, y)
+        return a * b
+
+    return ne.grad(outer)
+
+
+@pytest.mark.parametrize("make", [fresh, calls_a_derivative])
+def test_the_compiler_is_not_asked_for_what_is_on_the_disk(folder, monkeypatch, make):
+    first = link(make(2.0))
+    # As in a process that has compiled nothing.
+    monkeypatch.setattr(device_pipeline, "_modules", {})
+    monkeypatch.setattr(adapter, "lower", None)
+    monkeypatch.setattr(device_pipeline, "_built", None)
+    assert link(make(2.0)) == first
+    with pytest.raises(TypeError):
+        link(make(3.0))
+
+
+def test_functions_whose_meaning_cannot_be_said_are_lowered_each_time():
+    opaque = object()
+
+    def function(x, y=opaque):
+        return x * y
+
+    assert cuda_recall.key(cuda.jit(device=True)(function), (f8, f8), (9, 0)) is None
+    assert cuda_recall.key(fresh(2.0).function, (f8, f8), (9, 0)) is not None
+    assert cuda_recall.key(fresh(2.0).function, (types.complex128, f8), (9, 0)) is None

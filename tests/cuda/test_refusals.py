@@ -107,6 +107,19 @@ def recursive(x, n):
     return x * recursive(x, n - 1)
 
 
+@cuda.jit(device=True)
+def counted(x, n):
+    s = 0.0
+    for _ in range(n):
+        s = s * x + 1.0
+    return s
+
+
+@cuda.jit(device=True)
+def calls_counted(x, n):
+    return counted(x, n) * x
+
+
 @cuda.jit
 def kernel(out, x):
     out[0] = x
@@ -131,6 +144,18 @@ REFUSALS = [
     (lambda: ne.grad(product), (types.boolean, f8), SignatureError, r"'x' of product is a bool, which has no derivative.*argnums=\(1,\)"),
     (lambda: ne.grad(product), (types.complex128, f8), SignatureError, r"'x' of product is a complex128, which has no derivative"),
     (lambda: ne.grad(of_tuple), (types.Tuple((f8, types.boolean)), f8), SignatureError, r"'ys' of of_tuple is a Tuple\(float64, bool\)"),
+    (
+        lambda: ne.grad(counted),
+        (f8, i8),
+        SignatureError,
+        r"(?s)counted cannot be compiled with n as float64, .* as in argnums=\(0,\)\. The compiler says: .*range\(\) was given float64",
+    ),
+    (
+        lambda: ne.jvp(calls_counted),
+        (types.Tuple((f8, i8)), types.UniTuple(f8, 2)),
+        SignatureError,
+        r"(?s)n as float64.*range\(\) was given",
+    ),
     (
         lambda: ne.grad(product),
         (f8,),
@@ -208,6 +233,19 @@ def test_the_text_is_in_the_error_of_the_kernel():
 
     with pytest.raises(Exception, match="with_barrier uses a barrier"):
         compiler.compile_cubin(calls, types.void(A1, f8), cc=(9, 0))
+
+
+def test_a_float_for_range_is_refused_before_the_compiler_fails():
+    gradient = ne.grad(counted)
+
+    def calls(out, x):
+        out[0] = gradient(x, 3)[0]
+
+    with pytest.raises(Exception, match=r"counted cannot be compiled with n as float64"):
+        compiler.compile_cubin(calls, types.void(A1, f8), cc=(9, 0))
+    with pytest.raises(Exception, match=r"range\(\) was given float64"):
+        gradient.resolve((f8, f8), {})
+    assert ne.grad(counted, argnums=0).resolve((f8, i8), {})
 
 
 def test_no_device_and_no_capability(monkeypatch):

@@ -2,9 +2,9 @@
 
 import cmath
 import math
+import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +48,14 @@ def fixed(x):
     for _ in range(64):
         s = s * x + math.sin(s)
     return s
+
+
+@cuda.jit(device=True)
+def several(x, y, n):
+    s, t = x, y
+    for _ in range(n):
+        s, t = math.sin(s * t) + x, math.exp(-t * s) * math.cos(s)
+    return s + t
 
 
 @cuda.jit(device=True)
@@ -127,21 +135,47 @@ def test_the_heap_of_the_device_is_never_used():
         assert "@numba_enzyme_allocate" in text
 
 
-def test_a_tape_that_is_too_small_stops_with_the_name_and_the_option():
-    code = f"""
-    import sys
-    sys.path.insert(0, {str(Path(__file__).parent)!r})
-    import conftest, test_tape, on_host
-    import numba_enzyme as ne
-    d = ne.grad(test_tape.counted, argnums=0, tape_bytes=128)
-    print(on_host.evaluate(d, 0.5, 8))
-    sys.stdout.flush()
-    print(on_host.evaluate(d, 0.5, 9))
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+def evaluated(*calls):
+    """`on_host.evaluate` of each of these in a process of its own."""
+    lines = "".join(f"print(on_host.evaluate({call}), flush=True)\n" for call in calls)
+    code = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nimport conftest, test_tape, on_host\n{lines}"
+    code = code.replace("import conftest", "import numba_enzyme as ne, conftest")
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_a_tape_that_is_too_small_stops_with_the_name_the_option_and_the_size():
+    small = "ne.grad(test_tape.counted, argnums=0, tape_bytes={})"
+    done = evaluated(f"{small.format(128)}, 0.5, 8", f"{small.format(128)}, 0.5, 1001")
     assert done.returncode == 3
     assert len(done.stdout.split()) == 1
-    assert "counted needs more than 128 bytes of tape in a thread: raise its option tape_bytes=" in done.stderr
+    assert "grad_counted of counted needs more than 128 bytes of tape in a thread: raise its option tape_bytes=, at least to" in done.stderr
+    needed = re.search(r"^bytes of tape needed so far:(\d+): grad_counted of counted: Assertion", done.stderr, re.MULTILINE)
+    assert needed, done.stderr
+    assert int(needed[1]) >= 8 * 1001
+    # Nothing more is asked for after that.
+    assert evaluated(f"{small.format(needed[1])}, 0.5, 1001").returncode == 0
+
+
+def test_what_a_loop_keeps_is_told_together():
+    small = "ne.grad(test_tape.several, argnums=(0, 1), tape_bytes={})"
+    needed = re.search(r"needed so far:(\d+): ", evaluated(f"{small.format(64)}, 0.5, 0.25, 100").stderr)
+    assert int(needed[1]) >= 3 * 8 * 100
+    done = evaluated(f"{small.format(needed[1])}, 0.5, 0.25, 100")
+    assert done.returncode == 0, done.stderr
+
+
+def test_allocations_of_a_block_are_reserved_at_once():
+    block = (
+        "define void @f(i64 %n) {\nentry:\n  %s = mul i64 %n, 8\n  %a = call i8* @malloc(i64 %s)\n  store i8 0, i8* %a\n"
+        "  %t = add i64 %s, 4\n  %b = call i8* @malloc(i64 %t)\n  ret void\n}"
+    )
+    lines = tape.together(block).split("\n")
+    first = next(n for n, line in enumerate(lines) if "@malloc" in line)
+    assert lines[first - 1] == "  call void @numba_enzyme_reserve(i8* %tape, i64 %tape.0.1)"
+    assert "  %t = add i64 %s, 4" in lines[:first]
+    assert sum("%t = " in line for line in lines) == 1
+    unknown = block.replace("add i64 %s, 4", "load i64, i64* @g")
+    assert tape.together(unknown) == unknown
 
 
 @pytest.mark.parametrize("cc", [(8, 0), (9, 0), (10, 0), (12, 0)])

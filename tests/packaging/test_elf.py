@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from numba_enzyme.enzyme.toolchain import find
 from vendoring.elf import Elf, Target
 from vendoring.errors import StagingError
 
@@ -113,3 +114,29 @@ def test_cannot_retarget_to_what_the_file_does_not_have(elf):
         elf.retarget({"memcpy": Target("memcpy", "libc.so.6", "GLIBC_9.9")})
     with pytest.raises(StagingError, match="no string 'no_such_symbol'"):
         elf.retarget({"memcpy": Target("no_such_symbol", "libc.so.6", "GLIBC_2.2.5")})
+
+
+# -- the search path for libraries
+
+
+@pytest.fixture
+def opt():
+    return (find().folder / "bin" / "opt").read_bytes()
+
+
+def test_cuts_folders_from_the_end_of_the_search_path(opt):
+    own, foreign = b"$ORIGIN/../lib", b":/elsewhere"
+    longer = Elf("opt", opt.replace(own + bytes(len(foreign)), own + foreign, 1))
+    assert longer.search_path() == ["$ORIGIN/../lib", "/elsewhere"]
+    assert longer.cut_search_path(["$ORIGIN/../lib"]) == 1
+    assert longer.content == opt
+
+
+def test_cuts_no_search_path_that_begins_otherwise(opt):
+    with pytest.raises(StagingError, match=r"does not begin with \['/elsewhere'\]"):
+        Elf("opt", opt).cut_search_path(["/elsewhere"])
+
+
+def test_a_file_without_search_path(elf):
+    assert elf.search_path() == []
+    assert elf.cut_search_path(["$ORIGIN"]) == 0

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from numba_enzyme.enzyme.toolchain import find
-from vendoring import fetch, sbom, stage
+from vendoring import fetch, sbom, sources, stage
 from vendoring.elf import Elf, Target
 from vendoring.errors import StagingError
-from vendoring.pins import RECIPE, Edits
+from vendoring.pins import RESTAGED, Edits
 from vendoring.restage import restage
 
 MEMBER, TARGET = "upstream/bin/opt", "bin/opt"
@@ -110,7 +110,7 @@ def test_the_recipe_hash_covers_the_code(monkeypatch):
 
 
 def test_another_platform_than_pinned_is_an_error(small_recipe, tmp_path, monkeypatch):
-    monkeypatch.setattr(stage, "RECIPE", replace(small_recipe, platform="manylinux_2_34_x86_64"))
+    monkeypatch.setitem(sources.RECIPES, "restaged", replace(small_recipe, platform="manylinux_2_34_x86_64"))
     with pytest.raises(StagingError, match=r"platform .*\n  expected manylinux_2_34_x86_64\n  got      manylinux_2_28_x86_64"):
         stage.ensure(tmp_path / "staged")
 
@@ -235,15 +235,21 @@ def test_a_build_environment_without_clients(small_recipe, tmp_path, monkeypatch
 
 def test_the_staged_set_is_the_pinned_one():
     folder = find().folder
-    contents = {file.target: (folder / file.target).read_bytes() for file in RECIPE.files}
-    assert {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()} == {f.target: f.sha256 for f in RECIPE.files}
-    assert stage.describe(contents)["floors"] == {"CXXABI": "1.3.13", "GCC": "3.3", "GLIBC": "2.34", "GLIBCXX": "3.4.29", "ZLIB": "1.2.0"}
+    contents = {file.target: (folder / file.target).read_bytes() for file in RESTAGED.files}
+    assert {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()} == {f.target: f.sha256 for f in RESTAGED.files}
+    assert stage.describe(RESTAGED, contents)["floors"] == {
+        "CXXABI": "1.3.13",
+        "GCC": "3.3",
+        "GLIBC": "2.34",
+        "GLIBCXX": "3.4.29",
+        "ZLIB": "1.2.0",
+    }
 
 
 def test_the_staged_set_finds_its_libraries_inside_itself():
     folder = find().folder
-    elves = [Elf(file.target, (folder / file.target).read_bytes()) for file in RECIPE.files]
-    vendored = {Path(file.target).name for file in RECIPE.files if file.target.startswith("lib/")}
+    elves = [Elf(file.target, (folder / file.target).read_bytes()) for file in RESTAGED.files]
+    vendored = {Path(file.target).name for file in RESTAGED.files if file.target.startswith("lib/")}
     assert vendored == {elf.soname() for elf in elves if elf.name.startswith("lib/")}
     assert not any("z3" in name or "xml" in name or "tinfo" in name for elf in elves for name in elf.needed())
 
@@ -255,10 +261,10 @@ def test_restages_the_real_wheel(tmp_path):
 
 
 def test_the_bill_of_materials_names_every_file():
-    manifest = stage.describe({file.target: (find().folder / file.target).read_bytes() for file in RECIPE.files})
+    manifest = stage.describe(RESTAGED, {file.target: (find().folder / file.target).read_bytes() for file in RESTAGED.files})
     text = sbom.document("numba-enzyme-cuda", "1.2.3", manifest)
     assert text == sbom.document("numba-enzyme-cuda", "1.2.3", manifest)
     listed = {
         file["name"]: file["hashes"][0]["content"] for component in json.loads(text)["components"] for file in component["components"]
     }
-    assert listed == {file.target: file.sha256 for file in RECIPE.files}
+    assert listed == {file.target: file.sha256 for file in RESTAGED.files}

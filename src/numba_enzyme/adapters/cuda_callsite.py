@@ -2,20 +2,26 @@
 
 A derivative is an ordinary Python object. numba-cuda-mlir is told how to type a call of one, and how to lower it: a call of an external
 function in C's convention whose code comes along. Checked on numba-cuda-mlir 0.5.4 and 0.6.0; private names: `_call_operands_from_vars`,
-`_unflatten_abi_value`, `_call_results_tuple`.
+`_unflatten_abi_value`, `_call_results_tuple`, and `_data` and `_name` of what is linked.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from numba_enzyme.adapters import numba_cuda_mlir
 from numba_enzyme.adapters.numba_cuda_mlir import CC
+from numba_enzyme.errors import UnsupportedError
 
 # For each argument of a derivative, whether each of its values is written as zero at the call site.
 Zeros: TypeAlias = tuple[tuple[bool, ...], ...]
+
+
+# Gives LTO IR when it is called. The later it is called, the more is built at once.
+Code: TypeAlias = Callable[[], bytes]
 
 
 @dataclass(frozen=True)
@@ -36,8 +42,13 @@ class Resolved:
     argtypes: tuple[Any, ...]
     restype: Any
     """None if the result leaves through an array."""
-    link: Callable[[CC, Zeros], tuple[str, bytes]]
-    """The symbol and its LTO IR for a compute capability, where it is known which values are literal zeros."""
+    request: Callable[[CC, Zeros], tuple[str, Code]]
+    """The symbol and its code for a compute capability, where it is known which values are literal zeros."""
+
+    def link(self, cc: CC, zeros: Zeros) -> tuple[str, bytes]:
+        """The same, built."""
+        symbol, code = self.request(cc, zeros)
+        return symbol, code()
 
 
 class Callee(Protocol):
@@ -66,12 +77,12 @@ def _typeof(callee: Callee, context: object) -> Any:
     if id(callee) not in _types:
         from numba_cuda_mlir import extending, types  # noqa: PLC0415
 
-        def lower(builder: Any, target: Any, args: Sequence[Any], kws: Sequence[tuple[str, Any]]) -> None:
-            _lower(callee, builder, target, args, kws)
+        def lower_call(builder: Any, target: Any, args: Sequence[Any], kws: Sequence[tuple[str, Any]]) -> None:
+            lower(callee, builder, target, args, kws)
 
         # The type holds the object, so its id stays its own.
         _types[id(callee)] = types.Function(_template(callee))
-        extending.lowering_registry.lower(callee, types.VarArg(types.Any))(lower)
+        extending.lowering_registry.lower(callee, types.VarArg(types.Any))(lower_call)
         extending.refresh_registries(typing=False, target=True, include_uninitialized_cuda=False)
     return _types[id(callee)]
 
@@ -91,7 +102,8 @@ def _template(callee: Callee) -> Any:
     return Template
 
 
-def _lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: Sequence[tuple[str, Any]]) -> None:
+def lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: Sequence[tuple[str, Any]]) -> None:
+    """Emits a call of `callee` into the function that `builder` lowers."""
     from numba_cuda_mlir._mlir import ir  # noqa: PLC0415
     from numba_cuda_mlir._mlir.dialects import func  # noqa: PLC0415
     from numba_cuda_mlir.mlir_lowering import get_or_insert_function  # noqa: PLC0415
@@ -111,8 +123,11 @@ def _lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: 
         operands += builder._call_operands_from_vars([var], expected_types=[wanted])
     chip = builder.targetoptions.get("chip")
     cc = numba_cuda_mlir.parse_cc(chip.rstrip("af")) if chip else numba_cuda_mlir.current_cc()
-    symbol, ltoir = resolved.link(cc, tuple(zeros))
-    builder.link_external_item(_link_item(symbol, cc, ltoir))
+    try:
+        symbol, code = resolved.request(cc, tuple(zeros))
+    except UnsupportedError as error:
+        raise _refusal()(str(error)) from error
+    builder.link_external_item(_link_item(symbol, cc, code))
     flat = [] if resolved.restype is None else builder._flatten_type(resolved.restype)
     results = [builder.get_mlir_type(t) for t in flat]
     inputs = ir.FunctionType.get(inputs=[operand.type for operand in operands], results=results)
@@ -120,6 +135,18 @@ def _lower(callee: Callee, builder: Any, target: Any, args: Sequence[Any], kws: 
     values = builder._call_results_tuple(func.call(result=results, callee=declared.name.value, operands_=operands))
     if resolved.restype is not None:
         builder.store_var(target, builder._unflatten_abi_value(resolved.restype, iter(values)))
+
+
+@functools.cache
+def _refusal() -> type[UnsupportedError]:
+    """Of the errors that are `NotImplementedError`s, numba-cuda-mlir lets its own kind alone through, and takes others for bugs of its."""
+    from numba_cuda_mlir.errors import UserFacingInternalCompilerError  # noqa: PLC0415
+
+    class RefusedError(UnsupportedError, UserFacingInternalCompilerError):  # type: ignore[misc]
+        pass
+
+    RefusedError.__name__ = RefusedError.__qualname__ = UnsupportedError.__name__
+    return RefusedError
 
 
 def _zeros(builder: Any, item: Any, wanted: Any) -> Iterator[bool]:
@@ -157,18 +184,35 @@ def _constants(builder: Any, value: Any, cuda_type: Any) -> list[Any]:
     return [constant(plain, builder.get_mlir_type(cuda_type))]
 
 
-def _link_item(symbol: str, cc: CC, ltoir: bytes) -> Any:
+def _link_item(symbol: str, cc: CC, code: Code) -> Any:
     """One object for each piece of code, which is how the linker knows that it has it already."""
     if (symbol, cc) not in _link_items:
-        from numba_cuda_mlir.numba_cuda.cudadrv.linkable_code import LTOIR  # noqa: PLC0415
-
-        _link_items[symbol, cc] = LTOIR(ltoir, name=f"{symbol}.ltoir")
+        _link_items[symbol, cc] = _later()(code, name=f"{symbol}.ltoir")
     return _link_items[symbol, cc]
 
 
-def external(symbol: str, cc: CC, ltoir: bytes, argtypes: Sequence[Any], restype: Any) -> Any:
+@functools.cache
+def _later() -> Any:
+    from numba_cuda_mlir.numba_cuda.cudadrv.linkable_code import LTOIR  # noqa: PLC0415
+
+    class Later(LTOIR):  # type: ignore[misc]
+        """Code that is made when the linker reads it."""
+
+        @property
+        def data(self) -> bytes:
+            return bytes(self._data())
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return LTOIR, (self.data, self._name)
+
+    # The linker knows what is LTO IR by the name of its class.
+    Later.__name__ = Later.__qualname__ = LTOIR.__name__
+    return Later
+
+
+def external(symbol: str, cc: CC, code: Code, argtypes: Sequence[Any], restype: Any) -> Any:
     """A handle that device code can call, of a function whose arguments and result are scalars and arrays."""
     from numba_cuda_mlir import cuda, types  # noqa: PLC0415
 
     signature = (types.void if restype is None else restype)(*argtypes)
-    return cuda.declare_device(symbol, signature, link=_link_item(symbol, cc, ltoir), abi="c")
+    return cuda.declare_device(symbol, signature, link=_link_item(symbol, cc, code), abi="c")

@@ -55,6 +55,14 @@ def is_tuple(cuda_type: Any) -> bool:
     return isinstance(cuda_type, types().BaseTuple)
 
 
+def is_named(cuda_type: Any) -> bool:
+    """Whether a type is a named tuple or holds one."""
+    plain = unliteral(cuda_type)
+    return isinstance(plain, types().BaseTuple) and (
+        getattr(plain, "instance_class", None) is not None or any(is_named(element) for element in plain)
+    )
+
+
 def is_float_or_int(cuda_type: Any) -> bool:
     return isinstance(unliteral(cuda_type), (types().Float, types().Integer))
 

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Functions of these packages are known to Numba by name; their code is pinned by the versions.
-_NAMED_PACKAGES = frozenset({"numpy", "math", "cmath", "operator", "builtins", "numba", "_operator", "random"})
+_NAMED_PACKAGES = frozenset({"numpy", "math", "cmath", "operator", "builtins", "numba", "_operator", "random", "numba_cuda_mlir"})
+
+# numba-cuda-mlir's classes are told by name, so that nothing of CUDA is imported.
+_CUDA = "numba_cuda_mlir"
+
+# What of the options of a device function is filled in when it is compiled, or about where its code goes.
+_NOT_MEANING = frozenset({"chip", "cc", "lto", "_lto_explicit", "abi", "abi_info", "device", "cache"})
 
 
 @functools.cache
@@ -42,6 +48,14 @@ def fingerprint(function: Any) -> str:
     walk = _Walk()
     walk.value(function)
     return walk.hash.hexdigest()
+
+
+def meaning_of(function: Any) -> str | None:
+    """The fingerprint of `function`; None if it has none, and then it is taken to mean the same for as long as it lives."""
+    try:
+        return fingerprint(function)
+    except Unfingerprintable:
+        return None
 
 
 def call_fingerprint(parts: tuple[Any, ...], argtypes: tuple[Any, ...]) -> str:
@@ -74,9 +88,17 @@ class _Argument:
 _SAID_BY_NAME = (types.Number, types.Boolean, types.Literal, types.Array, types.UnicodeType, types.NoneType)
 
 
+_CUDA_TYPES_SAID_BY_NAME = frozenset(
+    {"Float", "Integer", "IntegerLiteral", "Boolean", "BooleanLiteral", "Complex", "NoneType", "UniTuple", "Tuple", "Array"}
+)
+
+
 class _Walk:
+    """Puts values into a hash, each with what tells it from others."""
+
     def __init__(self) -> None:
         self.hash = hashlib.sha256(_versions().encode())
+        self.of_device = False
         self.seen: dict[int, int] = {}
         self.kept: list[Any] = []
 
@@ -92,7 +114,28 @@ class _Walk:
         if hasattr(value, "fingerprint_parts"):
             self.once(value, lambda: self.items("parts", value.fingerprint_parts()))
             return
+        if type(value).__module__.partition(".")[0] == _CUDA:
+            self._of_cuda(value)
+            return
         raise Unfingerprintable(f"a value of {type(value)}")
+
+    def _of_cuda(self, value: Any) -> None:
+        if hasattr(value, "py_func") and hasattr(value, "targetoptions"):
+            self.once(value, lambda: self._device_function(value))
+        elif type(value).__name__ in _CUDA_TYPES_SAID_BY_NAME:
+            self.put("CUDA type", f"{type(value).__qualname__} {value}")
+        elif type(value).__name__ == "_Intrinsic" and str(value.__module__).partition(".")[0] == _CUDA:
+            self.put("intrinsic", f"{value.__module__} {value!r}")
+        else:
+            raise Unfingerprintable(f"a value of {type(value)}")
+
+    def _device_function(self, value: Any) -> None:
+        self.of_device = True
+        for name in sorted(name for name, option in value.targetoptions.items() if option and name not in _NOT_MEANING):
+            option = value.targetoptions[name]
+            self.put("option", name)
+            self.value(tuple(option) if isinstance(option, list) else option)
+        self.once(value.py_func, lambda: self._function(value.py_func))
 
     def once(self, value: Any, walk: Callable[[], None]) -> None:
         """Functions may reach themselves; the second time a reference to the first stands for it."""
@@ -176,6 +219,9 @@ class _Walk:
         if package in _NAMED_PACKAGES:
             self.named(value)
             return
+        if self.of_device and not getattr(value, "__numba_cuda_mlir_jitable__", False):
+            # Device code can call it only by an implementation that somebody registered for it, which stands elsewhere.
+            raise Unfingerprintable(f"a function that is not compiled, {value.__qualname__}")
         self.once(value, lambda: self._function(value))
 
     def _function(self, value: FunctionType) -> None:

@@ -101,6 +101,34 @@ def _compiling_for(cc: CC) -> Iterator[None]:
         tools._cached_cc = before
 
 
+@contextmanager
+def _range_of_integers() -> Iterator[None]:
+    """`range` of a float is typed by the compiler and then an internal error of it: within this it is a typing error."""
+    from numba_cuda_mlir.descriptor import mlir_target  # noqa: PLC0415
+    from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock  # noqa: PLC0415
+    from numba_cuda_mlir.numba_cuda.core.errors import TypingError  # noqa: PLC0415
+
+    context = mlir_target.typing_context
+    resolve = context.resolve_function_type
+
+    def checked(func: Any, args: Any, kws: Any) -> Any:
+        floats = [arg for arg in args if isinstance(arg, types().Float)] if getattr(func, "typing_key", None) is range else []
+        if floats:
+            raise TypingError(f"range() was given {floats[0]}")
+        return resolve(func, args, kws)
+
+    with global_compiler_lock:
+        before = context.__dict__.get("resolve_function_type")
+        context.resolve_function_type = checked
+        try:
+            yield
+        finally:
+            if before is None:
+                del context.resolve_function_type
+            else:
+                context.resolve_function_type = before
+
+
 def lower(dispatcher: Any, argtypes: tuple[Any, ...], cc: CC) -> Lowered:
     """Compiles `dispatcher` and all it calls for these argument types, down to text that no optimiser has seen."""
     from numba_cuda_mlir import cuda, mlir_compiler, mlir_optimization, tools  # noqa: PLC0415
@@ -112,7 +140,7 @@ def lower(dispatcher: Any, argtypes: tuple[Any, ...], cc: CC) -> Lowered:
 
     mlir_target.ensure_initialized()
     options = {name: dispatcher.targetoptions[name] for name in _MEANING if name in dispatcher.targetoptions}
-    with _compiling_for(cc):
+    with _compiling_for(cc), _range_of_integers():
         fresh = cuda.jit(device=True, abi="c", **options)(dispatcher.py_func)
         compiled = mlir_compiler.compile_mlir(fresh.py_func, None, argtypes, targetoptions=fresh.targetoptions)
         with context.get_context():

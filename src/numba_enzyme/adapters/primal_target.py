@@ -30,7 +30,7 @@ from numba.experimental.jitclass.base import JitClassType
 from numba.np.ufunc.dufunc import DUFunc
 from numba.stencils.stencil import StencilFunc
 
-from numba_enzyme.adapters.fingerprint import Unfingerprintable, fingerprint
+from numba_enzyme.adapters.fingerprint import meaning_of
 from numba_enzyme.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -248,14 +248,6 @@ def _kept_twin(dispatcher: Dispatcher) -> PrimalDispatcher:
     made = _new_twin(dispatcher)
     setattr(dispatcher, TWIN, (weakref.ref(dispatcher), meaning, made))
     return made
-
-
-def meaning_of(function: Any) -> str | None:
-    """The fingerprint of `function`; None if it has none, and then it is taken to mean the same for as long as it lives."""
-    try:
-        return fingerprint(function)
-    except Unfingerprintable:
-        return None
 
 
 def _new_twin(dispatcher: Dispatcher) -> PrimalDispatcher:

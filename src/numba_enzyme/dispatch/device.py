@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from numba_enzyme import device_pipeline as pipeline
-from numba_enzyme.adapters import cuda_callsite, cuda_types, numba_cuda_mlir
-from numba_enzyme.adapters.cuda_callsite import Resolved, Zeros
+from numba_enzyme.adapters import cuda_callsite, cuda_installation, cuda_types, numba_cuda_mlir
+from numba_enzyme.adapters.cuda_callsite import Code, Resolved, Zeros
+from numba_enzyme.adapters.fingerprint import meaning_of
+from numba_enzyme.device_batch import Request
 from numba_enzyme.dispatch import device_forms
 from numba_enzyme.dispatch.device_forms import said
 from numba_enzyme.dispatch.signature import parameters
@@ -33,7 +35,7 @@ class Options:
 
 def derivative(transform: Transform, function: Any, argnums: Argnums, options: dict[str, Any]) -> DeviceDerivative:
     """The one `DeviceDerivative` that these ask for, for as long as `function` lives."""
-    _check_function(transform, function)
+    check_function(transform.name, function)
     checked = _checked(transform, options)
     kept: dict[Any, DeviceDerivative] = function.__dict__.setdefault(_KEPT, {})
     key = (transform, argnums, checked)
@@ -42,13 +44,14 @@ def derivative(transform: Transform, function: Any, argnums: Argnums, options: d
     return kept[key]
 
 
-def _check_function(transform: Transform, function: Any) -> None:
+def check_function(transform: str, function: Any) -> None:
+    """Raises `SignatureError` unless `function` is a device function or a derivative of one."""
     if isinstance(function, DeviceDerivative) or numba_cuda_mlir.is_device_dispatcher(function):
         return
     name = getattr(getattr(function, "py_func", None), "__qualname__", repr(function))
     raise SignatureError(
-        f"{transform.name}: {name} is a kernel. Put what it computes for each thread into a function under @cuda.jit(device=True), and "
-        f"call {transform.name} of that in a kernel"
+        f"{transform}: {name} is a kernel. Put what it computes for each thread into a function under @cuda.jit(device=True), and "
+        f"call {transform} of that in a kernel"
     )
 
 
@@ -105,6 +108,7 @@ class DeviceDerivative:
         self.picked = pick(argnums, self.parameter_names, self.function_name)
         self._resolved: dict[Any, Resolved] = {}
         self._typed: dict[Any, Typed] = {}
+        self._meaning: str | None = None
         cuda_callsite.register(DeviceDerivative)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -140,9 +144,23 @@ class DeviceDerivative:
         """The parameters of the innermost function that are differentiated somewhere."""
         return self.function.base_picked if isinstance(self.function, DeviceDerivative) else self.picked
 
+    def fingerprint_parts(self) -> tuple[Any, ...]:
+        """What this is, for the fingerprint of a function that calls it."""
+        options = self.options
+        return ("device derivative", self.transform.name, self.argnums, options.signature, options.cc, options.tape_bytes, self.function)
+
+    def _look_again(self) -> None:
+        """Forgets what was typed when the function meant something else: before a global that it reads was bound anew, say."""
+        meaning = meaning_of(self)
+        if meaning != self._meaning:
+            self._meaning = meaning
+            self._resolved.clear()
+            self._typed.clear()
+
     # What call sites ask.
 
     def resolve(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Resolved:
+        self._look_again()
         key = (tuple(cuda_types.unliteral(t) for t in args), tuple((n, cuda_types.unliteral(t)) for n, t in sorted(kws.items())))
         if key not in self._resolved:
             self._resolved[key] = self._resolve(*key[:1], dict(key[1]))
@@ -155,17 +173,18 @@ class DeviceDerivative:
         layout = self.layout(typed, spread=spread, base_types=form.base_types)
         device_forms.check(self, form, layout, typed)
         argtypes = tuple(device_forms.expected(self, form, layout, typed))
-        built: dict[Any, tuple[str, bytes]] = {}
+        asked: dict[Any, tuple[str, Code]] = {}
 
-        def link(cc: numba_cuda_mlir.CC, zeros: Zeros) -> tuple[str, bytes]:
+        def request(cc: numba_cuda_mlir.CC, zeros: Zeros) -> tuple[str, Code]:
             call = device_forms.with_zeros(form.call, layout, zeros)
             key = (self.options.cc or cc, call.zeros)
-            if key not in built:
+            if key not in asked:
+                cuda_installation.check(key[0])
                 emitted = pipeline.emit_device(self._specialization(layout, call, typed))
-                built[key] = emitted.symbol, pipeline.build_device(emitted, key[0])
-            return built[key]
+                asked[key] = emitted.symbol, Request(emitted, key[0])
+            return asked[key]
 
-        return Resolved(form.order, argtypes, None if spread else cuda_types.from_tree(layout.returned()), link)
+        return Resolved(form.order, argtypes, None if spread else cuda_types.from_tree(layout.returned()), request)
 
     def _specialization(self, layout: Layout, call: DeviceCall, typed: Typed) -> DeviceSpecialization:
         counts = self._counts(layout, typed)
@@ -226,19 +245,25 @@ class DeviceDerivative:
         return made
 
     def _compiled(self, given: tuple[Any, ...], types: tuple[Any, ...]) -> DevicePrimal:
-        changed = [p.name for p, g, t in zip(self.base_parameters, given, types, strict=True) if cuda_types.unliteral(g) != t]
+        cc = self.options.cc or numba_cuda_mlir.current_cc()
+        cuda_installation.check(cc)
+        promoted = [n for n, (g, t) in enumerate(zip(given, types, strict=True)) if cuda_types.unliteral(g) != t]
         try:
-            return pipeline.lower_device(self.function, types, self.options.cc or numba_cuda_mlir.current_cc())
+            return pipeline.lower_device(self.function, types, cc)
         except Exception as error:
-            if not changed or not numba_cuda_mlir.is_compilation_error(error):
+            if not promoted or not numba_cuda_mlir.is_compilation_error(error):
                 raise
+            names = ", ".join(self.base_parameters[n].name for n in promoted)
+            others = tuple(n for n in self.base_picked if n not in promoted)
+            way_out = f", as in argnums={others!r}" if others else ""
             raise SignatureError(
-                f"{self.function_name} cannot be compiled with {', '.join(changed)} as float64, to which integers are promoted where they "
-                f"are differentiated. Hold what must stay an integer constant with argnums. The compiler says: {error}"
+                f"{self.function_name} cannot be compiled with {names} as float64, to which integers are promoted where they are "
+                f"differentiated. Hold what must stay an integer constant with argnums{way_out}. The compiler says: {error}"
             ) from error
 
     def as_primal(self, base_types: tuple[Any, ...]) -> Typed:
         """This derivative as a function that is differentiated itself."""
+        self._look_again()
         typed = self.typed(base_types)
         layout = self.layout(typed, spread=True, base_types=base_types)
         device_forms.check_result(self, layout)

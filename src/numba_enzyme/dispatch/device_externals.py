@@ -45,8 +45,8 @@ def _external(derivative: DeviceDerivative) -> Any:
             "an attribute, or take jvp, vjp, jacfwd or jacrev, which have calls with arrays"
         )
     cc = derivative.options.cc or numba_cuda_mlir.current_cc()
-    symbol, ltoir = resolved.link(cc, tuple(() for _ in resolved.argtypes))
-    return cuda_callsite.external(symbol, cc, ltoir, resolved.argtypes, flat[0] if flat else None)
+    symbol, code = resolved.request(cc, tuple(() for _ in resolved.argtypes))
+    return cuda_callsite.external(symbol, cc, code, resolved.argtypes, flat[0] if flat else None)
 
 
 def _argument_types(derivative: DeviceDerivative) -> Iterator[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from numba.core import config
 from numba.core.registry import CPUDispatcher
 
-from numba_enzyme.adapters.primal_target import meaning_of
+from numba_enzyme.adapters.fingerprint import meaning_of
 from numba_enzyme.errors import SignatureError, UnsupportedError
 
 if TYPE_CHECKING:

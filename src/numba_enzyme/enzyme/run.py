@@ -88,6 +88,15 @@ def differentiate_typed(toolchain: Toolchain, ir: str, keep: Sequence[str], *, f
     return done.stdout.decode()
 
 
+def inlined_typed(toolchain: Toolchain, ir: str) -> str:
+    """`ir`, in text with typed pointers, with what is to be inlined inlined and memory that nobody else sees in values."""
+    passes = "always-inline,function(sroa,early-cse<memssa>,adce),globaldce,instnamer"
+    done = _run([str(toolchain.opt), "-opaque-pointers=0", f"-passes={passes}", "-S", "-", "-o", "-"], ir.encode())
+    if done.returncode != 0:
+        raise ToolchainError(f"opt refuses what Enzyme left: {done.stderr.decode(errors='replace')}")
+    return done.stdout.decode()
+
+
 def opt_version(toolchain: Toolchain) -> str:
     """What `opt --version` prints."""
     return _run([str(toolchain.opt), "--version"], b"").stdout.decode(errors="replace")

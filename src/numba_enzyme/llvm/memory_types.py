@@ -28,7 +28,7 @@ def with_memory_types(ir: str) -> str:
     def typed(access: re.Match[str]) -> str:
         return access[0] if "!tbaa" in access[0] else f"{access[0]}, !tbaa !{_NODES[access['number']]}"
 
-    typed_ir, found = re.subn(r"^  (?:%[^=\n]+ = load|store) (?P<number>double|float) [^\n]*", typed, ir, flags=re.MULTILINE)
+    typed_ir, found = re.subn(r"^  (?:%[^=\n]+ = load|store) (?P<number>double|float)\b[^\n]*", typed, ir, flags=re.MULTILINE)
     return typed_ir + _METADATA if found else ir
 
 

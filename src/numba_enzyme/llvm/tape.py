@@ -2,7 +2,8 @@
 
 Enzyme asks `malloc` for it. Memory from the device's heap is a thousand times slower, and the context is lost when the heap is full. Here
 every sweep has a block of local memory that its allocations are cut from, one after another; a sweep that needs more stops the kernel
-with an assertion that names the derivative. An allocation of a constant size that happens once is a local array.
+with an assertion that names the derivative and says how much it needed up to there, what is asked for together counted together. An
+allocation of a constant size that happens once is a local array.
 """
 
 from __future__ import annotations
@@ -31,17 +32,35 @@ entry:
 # used up: at 1, 3, 5, 9, 17 ... What lies at the end of the block grows in its place.
 _RUNTIME = """
 @numba_enzyme_message = internal constant [$LENGTH x i8] c"$MESSAGE\\00"
-@numba_enzyme_file = internal constant [13 x i8] c"numba_enzyme\\00"
+@numba_enzyme_file = internal constant [28 x i8] c"bytes of tape needed so far\\00"
+@numba_enzyme_function = internal constant [$FLENGTH x i8] c"$FUNCTION\\00"
 declare void @__assertfail(i8*, i8*, i32, i8*, i64)
 declare i64 @llvm.ctpop.i64(i64)
 declare i64 @llvm.ctlz.i64(i64, i1)
 declare void @llvm.memcpy.p0i8.p0i8.i64(i8*, i8*, i64, i1)
 declare void @llvm.memset.p0i8.i64(i8*, i8, i64, i1)
-define internal void @numba_enzyme_overflow() {
+define internal void @numba_enzyme_overflow(i64 %needed) {
 entry:
   %message = getelementptr [$LENGTH x i8], [$LENGTH x i8]* @numba_enzyme_message, i64 0, i64 0
-  %file = getelementptr [13 x i8], [13 x i8]* @numba_enzyme_file, i64 0, i64 0
-  call void @__assertfail(i8* %message, i8* %file, i32 0, i8* %file, i64 1)
+  %file = getelementptr [28 x i8], [28 x i8]* @numba_enzyme_file, i64 0, i64 0
+  %function = getelementptr [$FLENGTH x i8], [$FLENGTH x i8]* @numba_enzyme_function, i64 0, i64 0
+  %large = icmp ugt i64 %needed, 2147483647
+  %number = select i1 %large, i64 2147483647, i64 %needed
+  %line = trunc i64 %number to i32
+  call void @__assertfail(i8* %message, i8* %file, i32 %line, i8* %function, i64 1)
+  ret void
+}
+define internal void @numba_enzyme_reserve(i8* %tape, i64 %bytes) {
+entry:
+  %used.p = bitcast i8* %tape to i64*
+  %used = load i64, i64* %used.p
+  %end = add i64 %used, %bytes
+  %fits = icmp ule i64 %end, $BYTES
+  br i1 %fits, label %there, label %full
+full:
+  call void @numba_enzyme_overflow(i64 %end)
+  unreachable
+there:
   ret void
 }
 define internal i8* @numba_enzyme_allocate(i8* %tape, i64 %bytes) {
@@ -54,7 +73,7 @@ entry:
   %fits = icmp ule i64 %end, $BYTES
   br i1 %fits, label %there, label %full
 full:
-  call void @numba_enzyme_overflow()
+  call void @numba_enzyme_overflow(i64 %end)
   unreachable
 there:
   store i64 %end, i64* %used.p
@@ -139,6 +158,11 @@ def in_local_memory(ir: str, entry: str, derivative: str, tape_bytes: int) -> st
     return f"{typed.joined(head, modules)}\n{tail}\n"
 
 
+def is_free_of(ir: str) -> bool:
+    """Whether nothing of `ir`, which `in_local_memory` has seen, uses the tape."""
+    return "@numba_enzyme_allocate(" not in ir
+
+
 def constant_once(definition: str) -> str:
     """Allocations of a constant size in the entry of a function, which happen once for each call of it, as local arrays."""
     end = re.search(r"\n\n", definition)
@@ -154,14 +178,65 @@ def constant_once(definition: str) -> str:
     return made + definition[len(first) :]
 
 
+def together(definition: str) -> str:
+    """`definition` with what each block allocates asked for at its first allocation, so that an overflow can tell all of it.
+
+    The sizes are sums and products of what is known there: those that are computed further down are computed earlier.
+    """
+    return "\n\n".join(_block_together(block, n) for n, block in enumerate(definition.split("\n\n")))
+
+
+_SIZES = re.compile(r"^  (%\S+) = (?:add|sub|mul|shl|lshr|and|or|xor|zext|sext|trunc|icmp|select) ")
+
+
+def _block_together(block: str, number: int) -> str:
+    lines = block.split("\n")
+    places = [n for n, line in enumerate(lines) if _ALLOCATION.search(line)]
+    if len(places) < 2:
+        return block
+    first = places[0]
+    where = {match[1]: n for n, line in enumerate(lines) if (match := re.match(r"^  (%\S+) = ", line))}
+    ahead = [size for n in places if (size := _size(lines[n])).startswith("%")]
+    moved: set[int] = set()
+    while ahead:
+        at = where.get(ahead.pop(), -1)
+        if at > first and at not in moved:
+            if not _SIZES.match(lines[at]):
+                return block
+            moved.add(at)
+            ahead += re.findall(r"%[^\s,)]+", lines[at].split(" = ", 1)[1])
+    sums, total = [], "0"
+    for k, n in enumerate(places):
+        name = f"%tape.{number}.{k}"
+        sums += [f"  {name}.up = add i64 {_size(lines[n])}, 15", f"  {name}.size = and i64 {name}.up, -16"]
+        sums.append(f"  {name} = add i64 {total}, {name}.size")
+        total = name
+    reserve = f"  call void @numba_enzyme_reserve(i8* %tape, i64 {total})"
+    kept = [line for n, line in enumerate(lines) if n > first and n not in moved]
+    return "\n".join([*lines[:first], *(lines[n] for n in sorted(moved)), *sums, reserve, lines[first], *kept])
+
+
+def _size(line: str) -> str:
+    match = _ALLOCATION.search(line)
+    return match[1] if match is not None else ""
+
+
 def _runtime(derivative: str, tape_bytes: int) -> str:
-    message = f"{derivative} needs more than {tape_bytes} bytes of tape in a thread: raise its option tape_bytes="
-    escaped = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "?" for c in message)
-    return _RUNTIME.replace("$LENGTH", str(len(escaped) + 1)).replace("$MESSAGE", escaped).replace("$BYTES", str(tape_bytes))
+    message = (
+        f"{derivative} needs more than {tape_bytes} bytes of tape in a thread: raise its option tape_bytes=, at least to the number of "
+        "bytes at the head of this line"
+    )
+    text, function = _escaped(message), _escaped(derivative)
+    lengths = _RUNTIME.replace("$LENGTH", str(len(text) + 1)).replace("$FLENGTH", str(len(function) + 1))
+    return lengths.replace("$MESSAGE", text).replace("$FUNCTION", function).replace("$BYTES", str(tape_bytes))
+
+
+def _escaped(text: str) -> str:
+    return "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "?" for c in text)
 
 
 def _with_tape(definition: str, users: set[str], is_entry: bool, tape_bytes: int) -> str:
-    head, body = definition.split("\n", 1)
+    head, body = together(definition).split("\n", 1)
     body = _ALLOCATION.sub(r"call i8* @numba_enzyme_allocate(i8* %tape, i64 \1)", body)
     body = _GROWTH.sub(r"call i8* @\1(i8* %tape, \2)", body)
     lines = [line if (callee := _called(line, users)) is None else _handing_on(line, callee, is_entry) for line in body.split("\n")]

@@ -87,6 +87,28 @@ def joined(head: str, modules: Iterable[Parts]) -> str:
     return "\n".join([head, *module.globals.values(), *module.declarations.values(), *module.definitions.values(), ""])
 
 
+def extracted(ir: str, symbol: str) -> str:
+    """The module of `symbol` and all that it needs, out of a larger one: in an order and under names that do not depend on the rest."""
+    module = parts(ir)
+    texts = module.definitions | module.declarations | module.globals
+    needed: list[str] = []
+    ahead = [symbol]
+    while ahead:
+        name = ahead.pop()
+        if name in texts and name not in needed:
+            needed.append(name)
+            ahead += reversed([bare(found) for found in re.findall(SYMBOL, texts[name])])
+    own = [name for name in needed if name in module.definitions and name != symbol]
+    names = {name: f"{symbol}_{n}" for n, name in enumerate(own)}
+
+    def kept(table: dict[str, str]) -> dict[str, str]:
+        return {names.get(n, n): renamed(table[n], lambda found: names.get(found, found)) for n in needed if n in table}
+
+    head = "\n".join(re.findall(r"^target [^\n]*$", ir, re.MULTILINE))
+    tail = "\n".join(re.findall(r"^(?:attributes|!)[^\n]*$", ir, re.MULTILINE))
+    return f"{joined(head, [Parts(kept(module.definitions), kept(module.declarations), kept(module.globals))])}\n{tail}\n"
+
+
 def without_visibility(module: Parts, symbol: str) -> Parts:
     """`module` with the definition of `symbol` for itself alone, so that it can go into another."""
     definition = re.sub(r"^define (?!internal)", "define internal ", module.definitions[symbol])

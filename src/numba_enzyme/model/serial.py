@@ -25,7 +25,7 @@ class Build:
 def dumps(build: Build, classes: Sequence[type]) -> bytes | None:
     """`build` in bytes, a named tuple as its place among `classes`; None if it is not one of them."""
     try:
-        return json.dumps({"key": build.key, "returned": _to_json(build.returned, classes)}).encode()
+        return json.dumps({"key": build.key, "returned": tree_to_json(build.returned, classes)}).encode()
     except ValueError:
         return None
 
@@ -33,19 +33,21 @@ def dumps(build: Build, classes: Sequence[type]) -> bytes | None:
 def loads(data: bytes, classes: Sequence[type]) -> Build:
     """The build that `dumps` wrote, with the same `classes`."""
     entry = json.loads(data)
-    return Build(entry["key"], _from_json(entry["returned"], classes))
+    return Build(entry["key"], tree_from_json(entry["returned"], classes))
 
 
-def _to_json(tree: Tree, classes: Sequence[type]) -> Any:
+def tree_to_json(tree: Tree, classes: Sequence[type]) -> Any:
+    """`tree` as lists and strings, a named tuple as its place among `classes`; `ValueError` if it is not one of them."""
     if isinstance(tree, Leaf):
         return f"{tree.dtype} {tree.ndim}" if tree.is_array else tree.dtype
     named = None if tree.named is None else list(classes).index(tree.named)
-    return [named, *(_to_json(child, classes) for child in tree.children)]
+    return [named, *(tree_to_json(child, classes) for child in tree.children)]
 
 
-def _from_json(value: Any, classes: Sequence[type]) -> Tree:
+def tree_from_json(value: Any, classes: Sequence[type]) -> Tree:
+    """The tree that `tree_to_json` wrote, with the same `classes`."""
     if isinstance(value, str):
         dtype, *ndim = value.split()
         return Leaf(dtype, int(ndim[0]) if ndim else None)
     named, *children = value
-    return Node(tuple(_from_json(child, classes) for child in children), None if named is None else classes[named])
+    return Node(tuple(tree_from_json(child, classes) for child in children), None if named is None else classes[named])

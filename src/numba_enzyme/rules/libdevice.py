@@ -59,6 +59,11 @@ def to_libdevice(ir: str, *, fast: bool = False) -> str:
     return _declared_once(ir)
 
 
+def is_pure(name: str) -> bool:
+    """Whether a function by this name takes and gives numbers and does nothing else."""
+    return _is_libm(name) or name.startswith("__nv_") or (name.startswith("llvm.") and name.rpartition(".")[2] in ("f32", "f64"))
+
+
 def _is_libm(name: str) -> bool:
     return name in _LIBM or (name.endswith("f") and name[:-1] in _LIBM and name not in _FLOAT64_ONLY)
 
