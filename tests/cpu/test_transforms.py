@@ -208,7 +208,14 @@ def test_a_promoted_range_proposes_argnums():
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(True, "bool"), ("text", "unicode"), (1.0j, "complex"), (np.ones(2, int), "array"), (np.float16(1.0), "float16"), ((1.0, "a"), "Tuple")],
+    [
+        (True, "bool"),
+        ("text", "unicode"),
+        (1.0j, "complex"),
+        (np.ones(2, int), "array"),
+        (np.float16(1.0), "float16"),
+        ((1.0, "a"), "Tuple"),
+    ],
     ids=["bool", "string", "complex", "array", "half", "mixed tuple"],
 )
 def test_what_has_no_derivative_is_named(value, said):
