@@ -41,7 +41,13 @@ _serial = itertools.count()
 _FOR_ENZYME = (application.marked_inactive, application.marked_floats, with_memory_types)
 
 # Callers inline a derivative whatever its size: Numba's inliner has a budget, beyond which a loop would silently keep a call.
-_AFTER_ENZYME = (without_memory_types, without_signed_zero_adjoints, dialect.inlined_everywhere, dialect.without_empty_groups)
+_AFTER_ENZYME = (
+    without_memory_types,
+    dialect.without_invariance,
+    without_signed_zero_adjoints,
+    dialect.inlined_everywhere,
+    dialect.without_empty_groups,
+)
 
 
 def emit(specialization: Specialization) -> Any:
@@ -77,7 +83,7 @@ def build(specialization: Specialization, quick: str | None) -> Any:
     tools = toolchain.find()
     library, emitted = _emitted(specialization, finished=True)
     module = application.apply(cpu.module_of(library))
-    text = dialect.rewritten(str(module), (*_FOR_ENZYME, *dialect.TO_LLVM_15))
+    text = dialect.rewritten(str(module), (*_FOR_ENZYME, *dialect.TO_LLVM_15, application.freed_by_call))
     key = recall.key("ir", f"{specialization.fastmath} {dialect.with_stable_names(text)}")
     fndesc = _describe(specialization, recall.tag(key))
     # The symbol says what the code is: callers keep it in their own caches, where a number would come to mean another function.

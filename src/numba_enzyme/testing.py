@@ -55,8 +55,8 @@ def check_grads(
     compared as well, and the same is done with one of them as the function, and so on.
 
     f takes and gives floats, arrays of them and tuples of both. `rtol` (1e-6 in float64, 1e-2 in float32) bounds the error relative to
-    values above 1 and absolute below; `eps` is h. Raises `AssertionError` with a table of all comparisons if one fails, `ArgumentError` for an order or mode
-    that there is not.
+    values above 1 and absolute below; `eps` is h. Raises `AssertionError` with a table of all comparisons if one fails, `ArgumentError`
+    for an order or mode that there is not.
 
     >>> import math
     >>> from numba_enzyme.testing import check_grads

@@ -106,6 +106,7 @@ class Derivative(BuiltDispatcher):
         layout = self._layout(primal_types, loss, mode)
         if seeds is not None:
             self._check_seeds(layout, seeds)
+        self._check_writes(layout, primal.signature.args)
         return Specialization(
             name=self.__name__,
             function=self.function_name,
@@ -147,6 +148,11 @@ class Derivative(BuiltDispatcher):
                 f"{self.__qualname__}: parameter {name!r} of {self.function_name} is {said(plain)}, whose "
                 "code cannot be seen. Pass the numbers it holds, or call an njit function by its name"
             )
+        if _holds(plain, _CONTAINERS):
+            raise UnsupportedError(
+                f"{self.__qualname__}: parameter {name!r} of {self.function_name} is {said(plain)}, which derivatives cannot read. "
+                "Pass a tuple or an array"
+            )
         if position not in self.picked:
             made = plain
         else:
@@ -174,7 +180,7 @@ class Derivative(BuiltDispatcher):
         kept = tuple(read_only(ty) for ty in primal_types)
         try:
             if kept != primal_types:
-                with suppress(numba_errors.NumbaError):
+                with suppress(Exception):  # Numba fails in many ways where something is written to that cannot be
                     return _pipeline().lower(self.primal, kept, restype, promoted=bool(changed))
             return _pipeline().lower(self.primal, primal_types, restype, promoted=bool(changed))
         except UnsupportedError as error:
@@ -191,6 +197,11 @@ class Derivative(BuiltDispatcher):
         trees = [to_tree(ty) if n in self.picked else None for n, ty in enumerate(primal_types)]
         named = [Parameter(p.name, tree) for p, tree in zip(self.parameters, trees, strict=True)]
         layout = Layout(self.transform, tuple(named), _result_tree(restype, self.function_name), self.picked, self.argnums, mode)
+        if self.transform.scalar_only and any(leaf.is_array for leaf in layout.outputs()):
+            raise SignatureError(
+                f"{self.transform.name} needs a function with one float as its result, but {self.function_name} gives {said(restype)}: use "
+                "jacrev or jacfwd for all partials, or vjp with a weight for each result"
+            )
         if self.transform.scalar_only and len(layout.outputs()) != 1:
             raise SignatureError(
                 f"{self.transform.name} needs a function with one float as its result, but {self.function_name} gives "
@@ -203,6 +214,27 @@ class Derivative(BuiltDispatcher):
             tangents = "tangents, one entry for each differentiated argument,"
             what = tangents if self.transform.call is Call.TANGENTS else "the cotangent"
             raise SignatureError(f"{self.__qualname__}: {what} must be shaped like {from_tree(layout.seeds())}, not {said(seeds)}")
+
+    def _check_writes(self, layout: Layout, primal_types: tuple[Any, ...]) -> None:
+        """Arrays that are differentiated are copied if f may write to them. Others are f's to change, but not several times in one call."""
+        several = layout.transform.jacobian or layout.transform.has_aux or layout.mode is not self.transform.mode
+        if not several:
+            return
+        for n, numba_type in enumerate(primal_types):
+            if n not in self.picked and isinstance(numba_type, types.Array) and numba_type.mutable and self._writes_to(n, primal_types):
+                raise UnsupportedError(
+                    f"{self.__qualname__} runs {self.function_name} several times, which writes to its argument {self.parameters[n].name!r}: "
+                    "let it work on a copy"
+                )
+
+    def _writes_to(self, position: int, primal_types: tuple[Any, ...]) -> bool:
+        """Whether f does not compile with this argument read only."""
+        kept = tuple(read_only(ty) if n == position else ty for n, ty in enumerate(primal_types))
+        try:
+            _pipeline().lower(self.primal, kept, None, promoted=False)
+        except Exception:  # noqa: BLE001 - as above
+            return True
+        return False
 
     def _annotated_call(self) -> tuple[Any, ...]:
         """The types of the one call that annotations leave."""
@@ -247,6 +279,9 @@ class Differentiable(AttributedDispatcher):
 # Values whose code is not in the IR: objects of jitclasses, pointers to functions.
 _OPAQUE = (types.ClassInstanceType, types.FunctionType)
 
+# Values that Numba keeps in memory of another make than arrays.
+_CONTAINERS = (types.List, types.Set, types.ListType, types.DictType)
+
 
 def _pipeline() -> Any:
     """Loaded when something has to be built."""
@@ -261,6 +296,12 @@ def _result_tree(restype: Any, function: str) -> Tree:
     if tree is None or not leaves(tree):
         raise SignatureError(f"{function} gives {said(restype)}, but only a float or a tuple of floats has a derivative")
     return tree
+
+
+def _holds(numba_type: Any, kinds: tuple[Any, ...]) -> bool:
+    if isinstance(numba_type, types.BaseTuple):
+        return any(_holds(element, kinds) for element in numba_type.types)
+    return isinstance(numba_type, kinds)
 
 
 def _split_result(transform: Transform, restype: Any, function: str) -> tuple[Any, Any]:

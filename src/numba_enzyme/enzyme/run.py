@@ -25,6 +25,7 @@ _OPTIONS = (
     "-speculate-one-expensive-inst=0",
     # What memory holds is said as TBAA for Enzyme alone (llvm/memory_types.py).
     "-enable-tbaa=false",
+    "-enable-scoped-noalias=false",
     # With it, a reverse sweep of nested loops that are left early took a value of the trip after: wrong numbers, in silence.
     "-enzyme-mincut-cache=0",
 )

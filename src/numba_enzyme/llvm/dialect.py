@@ -41,6 +41,11 @@ def without_empty_groups(ir: str) -> str:
     return re.sub(r"^(attributes #\d+ = \{)\s*\}$", r'\1 "empty" }', ir, flags=re.MULTILINE)
 
 
+def without_invariance(ir: str) -> str:
+    """Enzyme marks what it keeps as never changing, which is so within one call. Inlined into a loop there is one place for all calls."""
+    return re.sub(r", !invariant\.(?:group|load) !\d+", "", ir)
+
+
 def inlined_everywhere(ir: str) -> str:
     """Marks each defined function `alwaysinline`: Enzyme is exact about what it sees in one function and vague across calls."""
     without = re.sub(r"\b(?:noinline|alwaysinline|optnone) ?", "", ir)

@@ -12,6 +12,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 
 from numba_enzyme.adapters import host_target, primal_target
+from numba_enzyme.model.transform import REVERSE_MARKER
 from numba_enzyme.rules.special import FUNCTIONS
 
 # Functions of libm that have points where Enzyme's derivative is not a number, and what is called in their place.
@@ -78,6 +79,13 @@ def marked_floats(ir: str) -> str:
         return re.sub(r"\bptr (?P<rest>(?:\w+ )*%\"?(?P<dtype>float32|float64)_data)", marked, line[0])
 
     return re.sub(r"^define internal void @\"?flat[^\n]*", marked_line, ir, flags=re.MULTILINE)
+
+
+def freed_by_call(ir: str) -> str:
+    """`ir`, if all its sweeps are forward ones, with memory freed by a call that they keep."""
+    if REVERSE_MARKER in ir:
+        return ir
+    return re.sub(r"^(define [^\n]*@numba_enzyme_release\([^\n]*) alwaysinline", r"\1 noinline", ir, flags=re.MULTILINE)
 
 
 def resolve(module: ll.ModuleRef) -> None:

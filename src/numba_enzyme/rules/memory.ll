@@ -1,6 +1,5 @@
 ; Numba's memory runtime, as much of it as Enzyme has to see through. A block is a header of 64 bytes, which starts with the reference
-; count, and the data behind it. Like a header of Numba's own runtime, which constants that are handed over have, it holds a pointer to the
-; data as its fourth word.
+; count, and the data behind it: the layout that Numba's own runtime has.
 ;
 ; The allocator is not malloc and its result is not noalias. Where buffers are swapped in a loop, Enzyme would take noalias to hold between
 ; iterations and give wrong gradients without a word. The registration below tells it that memory from here is fresh and how to free it.
@@ -11,13 +10,17 @@
 declare ptr @numba_enzyme_alloc(i64)
 declare void @free(ptr)
 
+; Forward sweeps drop `free` of what has no derivative; a function that calls it they leave alone (`application.freed_by_call`). Reverse sweeps
+; have to see `free` itself.
+define void @numba_enzyme_release(ptr %memory) {
+  call void @free(ptr %memory)
+  ret void
+}
+
 define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
   %total = add i64 %size, 64
   %block = call ptr @numba_enzyme_alloc(i64 %total)
   store i64 1, ptr %block, !tbaa !3
-  %data = getelementptr inbounds i8, ptr %block, i64 64
-  %dataptr = getelementptr inbounds i8, ptr %block, i64 24
-  store ptr %data, ptr %dataptr
   ret ptr %block
 }
 
@@ -27,8 +30,7 @@ define ptr @NRT_MemInfo_alloc(i64 %size) {
 }
 
 define ptr @NRT_MemInfo_data_fast(ptr %block) {
-  %dataptr = getelementptr inbounds i8, ptr %block, i64 24
-  %data = load ptr, ptr %dataptr
+  %data = getelementptr inbounds i8, ptr %block, i64 64
   ret ptr %data
 }
 
@@ -38,7 +40,7 @@ define ptr @NRT_Allocate(i64 %size) {
 }
 
 define void @NRT_Free(ptr %memory) {
-  call void @free(ptr %memory)
+  call void @numba_enzyme_release(ptr %memory)
   ret void
 }
 
@@ -68,7 +70,7 @@ count:
   br i1 %dead, label %release, label %done
 
 release:
-  call void @free(ptr %block)
+  call void @numba_enzyme_release(ptr %block)
   br label %done
 
 done:
