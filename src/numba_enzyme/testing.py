@@ -51,11 +51,11 @@ def check_grads(
     """Checks derivatives of `f` at `args` against numbers that owe nothing to them.
 
     Forward mode is compared with a central difference in one random direction v, `(f(x + h v) - f(x - h v)) / 2h` extrapolated to h = 0;
-    reverse mode with forward mode by the adjoint identity `<w, J v> = <w J, v>` for a random weight w. For `order=2` the same is done with
-    the Jacobian of f as the function, and so on.
+    reverse mode with forward mode by the adjoint identity `<w, J v> = <w J, v>` for a random weight w. For `order=2` the Jacobians of f are
+    compared as well, and the same is done with one of them as the function, and so on.
 
-    f takes and gives floats and tuples of them. `rtol` (1e-6 in float64, 1e-2 in float32) bounds the error relative to values above 1 and
-    absolute below; `eps` is h. Raises `AssertionError` with a table of all comparisons if one fails, `ArgumentError` for an order or mode
+    f takes and gives floats, arrays of them and tuples of both. `rtol` (1e-6 in float64, 1e-2 in float32) bounds the error relative to
+    values above 1 and absolute below; `eps` is h. Raises `AssertionError` with a table of all comparisons if one fails, `ArgumentError` for an order or mode
     that there is not.
 
     >>> import math
@@ -100,14 +100,20 @@ def _rows(
         if "reverse" in modes:
             adjoint = _dot(vjp(f, picked)(args, weight), direction)
             rows.append(_Row(level, "<w J, v>: vjp against jvp", tangent, adjoint, limit * 1e-3))
-        f = jacfwd(f, picked) if "forward" in modes else jacrev(f, picked)
+        if level < order:
+            jacobians = {"forward": jacfwd(f, picked), "reverse": jacrev(f, picked)}
+            for mode, jacobian in jacobians.items():
+                if mode in modes:
+                    contracted = _contracted(jacobian(*args), weight, direction)
+                    rows.append(_Row(level, f"<w, J v>: {jacobian.transform.name} against jvp", tangent, contracted, limit * 1e-3))
+            f = jacobians["forward" if "forward" in modes else "reverse"]
     return rows
 
 
 def _difference(f: Callable[..., Any], args: tuple[Any, ...], picked: tuple[int, ...], direction: Any, step: float) -> Any:
     def central(h: float) -> Any:
         return _map(
-            lambda hi, lo: (float(hi) - float(lo)) / (2 * h),
+            lambda hi, lo: (np.asarray(hi, np.float64) - np.asarray(lo, np.float64)) / (2 * h),
             f(*_moved(args, picked, direction, h)),
             f(*_moved(args, picked, direction, -h)),
         )
@@ -119,12 +125,32 @@ def _difference(f: Callable[..., Any], args: tuple[Any, ...], picked: tuple[int,
 def _moved(args: tuple[Any, ...], picked: tuple[int, ...], direction: Any, h: float) -> tuple[Any, ...]:
     moved = list(args)
     for n, v in zip(picked, direction, strict=True):
-        moved[n] = _map(lambda x, d: type(x)(x + h * d) if isinstance(x, np.floating) else x + h * d, args[n], v)
+        moved[n] = _map(lambda x, d: _like(x, x + h * d), args[n], v)
     return tuple(moved)
 
 
 def _random_like(value: Any, rng: random.Random) -> Any:
-    return _map(lambda x: type(x)(rng.uniform(-1, 1)) if isinstance(x, np.floating) else rng.uniform(-1, 1), value)
+    def draw(x: Any) -> Any:
+        drawn = np.array([rng.uniform(-1, 1) for _ in range(np.size(x))]).reshape(np.shape(x))
+        return _like(x, drawn if isinstance(x, np.ndarray) else float(drawn))
+
+    return _map(draw, value)
+
+
+def _like(x: Any, value: Any) -> Any:
+    """`value` in the type of `x`; what is differentiated as a float is one."""
+    if isinstance(x, np.ndarray):
+        return np.asarray(value, x.dtype)
+    return type(x)(value) if isinstance(x, np.floating) else value
+
+
+def _contracted(jacobian: Any, weight: Any, direction: Any) -> float:
+    """`<w, J v>` of a Jacobian, nested `[output][argument]`."""
+    if isinstance(weight, tuple):
+        return sum(_contracted(*row, direction) for row in zip(jacobian, weight, strict=True))
+    pairs = zip(_leaves(jacobian), _leaves(direction), strict=True)
+    moved = [np.tensordot(np.asarray(block, np.float64), np.asarray(v, np.float64), axes=np.ndim(v)) for block, v in pairs]
+    return float(np.sum(np.asarray(weight, np.float64) * sum(moved)))
 
 
 def _map(function: Callable[..., Any], first: Any, *others: Any) -> Any:
@@ -139,7 +165,8 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def _dot(a: Any, b: Any) -> float:
-    return float(sum(float(x) * float(y) for x, y in zip(_leaves(a), _leaves(b), strict=True)))
+    products = (np.asarray(x, np.float64) * np.asarray(y, np.float64) for x, y in zip(_leaves(a), _leaves(b), strict=True))
+    return float(sum(np.sum(product) for product in products))
 
 
 def _table(rows: Sequence[_Row]) -> str:
