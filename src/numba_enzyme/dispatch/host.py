@@ -223,8 +223,8 @@ class Derivative(BuiltDispatcher):
         for n, numba_type in enumerate(primal_types):
             if n not in self.picked and isinstance(numba_type, types.Array) and numba_type.mutable and self._writes_to(n, primal_types):
                 raise UnsupportedError(
-                    f"{self.__qualname__} runs {self.function_name} several times, which writes to its argument {self.parameters[n].name!r}: "
-                    "let it work on a copy"
+                    f"{self.__qualname__} runs {self.function_name} several times, and it writes to its argument "
+                    f"{self.parameters[n].name!r}: let it work on a copy"
                 )
 
     def _writes_to(self, position: int, primal_types: tuple[Any, ...]) -> bool:
