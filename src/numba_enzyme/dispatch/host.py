@@ -148,7 +148,7 @@ class Derivative(BuiltDispatcher):
                 f"{self.__qualname__}: parameter {name!r} of {self.function_name} is {said(plain)}, whose "
                 "code cannot be seen. Pass the numbers it holds, or call an njit function by its name"
             )
-        if _holds(plain, _CONTAINERS):
+        if position not in self.picked and _holds(plain, _CONTAINERS):
             raise UnsupportedError(
                 f"{self.__qualname__}: parameter {name!r} of {self.function_name} is {said(plain)}, which derivatives cannot read. "
                 "Pass a tuple or an array"
@@ -197,15 +197,11 @@ class Derivative(BuiltDispatcher):
         trees = [to_tree(ty) if n in self.picked else None for n, ty in enumerate(primal_types)]
         named = [Parameter(p.name, tree) for p, tree in zip(self.parameters, trees, strict=True)]
         layout = Layout(self.transform, tuple(named), _result_tree(restype, self.function_name), self.picked, self.argnums, mode)
-        if self.transform.scalar_only and any(leaf.is_array for leaf in layout.outputs()):
-            raise SignatureError(
-                f"{self.transform.name} needs a function with one float as its result, but {self.function_name} gives {said(restype)}: use "
-                "jacrev or jacfwd for all partials, or vjp with a weight for each result"
-            )
-        if self.transform.scalar_only and len(layout.outputs()) != 1:
+        outputs = layout.outputs()
+        if self.transform.scalar_only and (len(outputs) != 1 or outputs[0].is_array):
             raise SignatureError(
                 f"{self.transform.name} needs a function with one float as its result, but {self.function_name} gives "
-                f"{len(layout.outputs())}: use jacrev or jacfwd for all partials, or vjp with a weight for each result"
+                f"{said(restype) if len(outputs) == 1 else len(outputs)}: use jacrev or jacfwd for all partials, or vjp with a weight for each result"
             )
         return layout
 

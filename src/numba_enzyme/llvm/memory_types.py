@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 # Numbers that no module reaches.
-_NODES = {"double": 900001, "float": 900002}
+_NODES = {"double": 900001, "float": 900002, "i64": 900003}
 
 _METADATA = """
 !900001 = !{!900011, !900011, i64 0}
@@ -18,6 +18,8 @@ _METADATA = """
 !900010 = !{!"omnipotent char", !900013, i64 0}
 !900011 = !{!"double", !900010, i64 0}
 !900012 = !{!"float", !900010, i64 0}
+!900003 = !{!900014, !900014, i64 0}
+!900014 = !{!"long", !900010, i64 0}
 !900013 = !{!"numba_enzyme"}
 """
 
@@ -28,7 +30,7 @@ def with_memory_types(ir: str) -> str:
     def typed(access: re.Match[str]) -> str:
         return access[0] if "!tbaa" in access[0] else f"{access[0]}, !tbaa !{_NODES[access['number']]}"
 
-    typed_ir, found = re.subn(r"^  (?:%[^=\n]+ = load|store) (?P<number>double|float)\b[^\n]*", typed, ir, flags=re.MULTILINE)
+    typed_ir, found = re.subn(r"^  (?:%[^=\n]+ = load|store) (?P<number>double|float|i64)\b[^\n]*", typed, ir, flags=re.MULTILINE)
     return typed_ir + _METADATA if found else ir
 
 
