@@ -1,16 +1,19 @@
-"""The README's code runs, in the order in which it stands."""
+"""The code of the README and of the pages beside it runs, in the order in which it stands."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_readme_runs(tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert len(blocks) > 5
+@pytest.mark.parametrize(("page", "least"), [("README.md", 6), ("docs/arrays.md", 2)])
+def test_a_page_runs(page, least, tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= least
     script = tmp_path / "readme.py"
     # In one file: a derivative is compiled from functions whose source Numba reads.
     script.write_text("\n".join(blocks))
