@@ -10,7 +10,7 @@ import pytest
 from numba import njit, prange, stencil
 from trees import difference, leaves, random_like
 
-from numba_enzyme import DifferentiationError, UnsupportedError, grad, jacrev, jvp
+from numba_enzyme import DifferentiationError, UnsupportedError, grad, jacfwd, jacrev, jvp
 
 RNG = np.random.default_rng(0)
 
@@ -591,6 +591,22 @@ def test_programs(f, args):
     for got, row in zip(leaves(tangent), rows if isinstance(tangent, tuple) else (rows,), strict=True):
         product = sum(np.tensordot(block, v, v.ndim) for block, v in zip(row, direction, strict=True))
         np.testing.assert_allclose(product, got, rtol=1e-12, atol=1e-12)
+
+
+def blocks(x):
+    factors = np.ones(1)
+    out = np.empty((2, x.size))
+    for k in range(2):
+        for j in range(x.size):
+            out[k, j : j + 1] = x[j] * factors
+    return out
+
+
+def test_sweeps_in_a_loop_are_apart():
+    # Enzyme says of what a sweep keeps that it never changes: so it is within one sweep, and there are eight in a row here.
+    expected = np.tile(np.eye(4), (2, 1)).reshape(2, 4, 4)
+    np.testing.assert_array_equal(jacrev(blocks, 0)(V[:4]), expected)
+    np.testing.assert_array_equal(jacfwd(blocks, 0)(V[:4]), expected)
 
 
 # What is refused.

@@ -715,12 +715,14 @@ def test_memory_is_given_back(tmp_path):
         raise AssertionError
 
     back, along, rows, columns = vjp(swapped), jvp(in_loop), jacrev(swapped), jacfwd(in_loop)
+    weighted = jvp(lambda x: (x * np.ones(x.size)).sum())
     raised_back, raised_along, overwritten = vjp(raising), jvp(raising), vjp(writing)
     aux = grad(lambda x: (x.sum(), x * 2.0), has_aux=True)
     calls = {
         "vjp": lambda: back((x,), x),
         "vjp, strided": lambda: back((x[::2],), x[::2]),
         "jvp": lambda: along((x,), (x,)),
+        "jvp, with memory that has no derivative": lambda: weighted((x,), (x,)),
         "jacrev": lambda: rows(few),
         "jacfwd": lambda: columns(few),
         "njit": lambda: inside(x, 3),

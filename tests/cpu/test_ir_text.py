@@ -7,6 +7,7 @@ import pytest
 from numba_enzyme import DifferentiationError, grad
 from numba_enzyme.enzyme.diagnosis import explained, readable
 from numba_enzyme.llvm import dialect
+from numba_enzyme.llvm.memory_types import with_memory_types, without_memory_types
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
 
 
@@ -124,3 +125,19 @@ def test_strings_of_the_program_are_left_alone(text):
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         grad(namespace["f"])(-3.0)
     assert caught.value.args == (text,)
+
+
+def test_what_enzyme_calls_invariant_does_not_outlive_a_call():
+    kept = "  %x = load ptr, ptr %cache, align 8, !alias.scope !3"
+    assert dialect.without_invariance(f"{kept}, !invariant.group !7\n") == f"{kept}\n"
+
+
+def test_memory_says_what_it_holds():
+    ir = "  %x = load double, ptr %p, align 8\n  store float %y, ptr %q, align 4\n  store i8 0, ptr %r, align 1\n"
+    typed = with_memory_types(ir)
+    double, single, byte = typed.splitlines()[:3]
+    assert double.endswith("!tbaa !900001")
+    assert single.endswith("!tbaa !900002")
+    assert "tbaa" not in byte
+    assert without_memory_types(typed).startswith(ir)
+    assert with_memory_types("  store i8 0, ptr %r, align 1\n") == "  store i8 0, ptr %r, align 1\n"
