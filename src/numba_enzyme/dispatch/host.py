@@ -201,8 +201,8 @@ class Derivative(BuiltDispatcher):
         if self.transform.scalar_only and (len(outputs) != 1 or outputs[0].is_array):
             given = said(restype) if len(outputs) == 1 else len(outputs)
             raise SignatureError(
-                f"{self.transform.name} needs a function with one float as its result, but {self.function_name} gives {given}: use jacrev or "
-                "jacfwd for all partials, or vjp with a weight for each result"
+                f"{self.transform.name} needs a function with one float as its result, but {self.function_name} gives {given}: use "
+                "jacrev or jacfwd for all partials, or vjp with a weight for each result"
             )
         return layout
 
