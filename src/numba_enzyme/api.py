@@ -28,8 +28,8 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] | None = None, *,
     """The partial derivatives of a scalar function, by one reverse sweep.
 
     `grad(f)(x, y)` is `(df/dx, df/dy)`: always a tuple, even of one. `argnums` picks parameters: an int gives that partial alone, a tuple
-    gives a tuple in its own order. The others are held constant and may be of any type that Numba takes but containers. Each partial has the type of
-    its argument, integers are promoted to float64, and tuples of floats have tuples of partials.
+    gives a tuple in its own order. The others are held constant and may be of any type that Numba takes but containers. Each partial has
+    the type of its argument, integers are promoted to float64, and tuples of floats have tuples of partials.
 
     Raises `SignatureError` if f's result is not one float or an argument has no derivative, `ArgumentError` for parameters that are not
     there, `DifferentiationError` if Enzyme cannot differentiate f, and whatever f itself raises.
