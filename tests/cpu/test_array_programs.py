@@ -416,6 +416,27 @@ def cross(x, y):
 
 
 @program(V, W)
+def kronecker(x, y):
+    return np.kron(x[:2].reshape(1, 2), y[:2].reshape(2, 1))
+
+
+@program(V[:2], V[:4], W[:3])
+def gates_in_a_buffer(cell, bias, x):
+    out = np.empty(cell.size)
+    gate = np.empty(4)
+    for j in range(cell.size):
+        for g in range(4):
+            s = bias[g]
+            for i in range(x.size):
+                s += x[i] * bias[i]
+            for i in range(cell.size):
+                s += x[i] * cell[i]
+            gate[g] = np.tanh(s) if g == 3 else 1.0 / (1.0 + np.exp(-s))
+        out[j] = gate[2] * np.tanh(gate[0] * cell[j] + gate[1] * gate[3])
+    return out
+
+
+@program(V, W)
 def convolution(x, y):
     return np.convolve(x, y)
 

@@ -17,6 +17,7 @@ from trees import close
 from numba_enzyme import (
     ArgumentError,
     SignatureError,
+    UnsupportedError,
     differentiable,
     grad,
     hessian,
@@ -491,13 +492,32 @@ def test_arrays_without_a_derivative(x):
 
 
 def test_lists_are_no_arrays():
-    with pytest.raises(SignatureError, match=r"parameter 'x' of wave is a .*list"):
+    with pytest.raises(UnsupportedError, match=r"parameter 'x' of wave is a .*list.*Pass a tuple or an array"):
         grad(wave)([1.0, 2.0])
 
 
 def test_several_results_have_no_gradient():
-    with pytest.raises(SignatureError, match="affine gives 3: use jacrev or jacfwd"):
+    with pytest.raises(SignatureError, match=r"one float as its result, but affine gives .*: use jacrev or jacfwd"):
         grad(affine)(2.0, A, X)
+
+
+@pytest.mark.parametrize("transform", [grad, value_and_grad, hessian])
+def test_an_array_has_no_gradient(transform):
+    with pytest.raises(SignatureError, match=r"grad needs a function with one float as its result, but wave gives .*jacrev"):
+        transform(wave)(X)
+
+
+def adds_to_a_constant(x, c):
+    c[0] += 1.0
+    return x * c[0]
+
+
+@pytest.mark.parametrize("transform", [jacfwd, jacrev])
+def test_a_constant_must_be_the_same_in_each_sweep(transform):
+    c = np.zeros(1)
+    with pytest.raises(UnsupportedError, match="adds_to_a_constant several times, and it writes to its argument 'c'"):
+        transform(adds_to_a_constant, 0)(X, c)
+    assert c[0] == 0.0
 
 
 # Memory.
@@ -538,6 +558,16 @@ def test_arguments_that_f_writes_to_stay_as_they_are(layout):
     close(jacrev(overwrites)(x, y), (jx, jy))
     for given, value in ((x, X), (y, Y), (v, Y), (w, X)):
         assert np.array_equal(given, value)
+
+
+def test_arguments_that_f_scales_in_place():
+    def f(x):
+        x *= 2.0
+        return x
+
+    x = X.copy()
+    close(vjp(f)((x,), Y), (2.0 * Y,))
+    assert np.array_equal(x, X)
 
 
 def test_a_tangent_that_is_the_primal():
