@@ -492,8 +492,10 @@ def test_arrays_without_a_derivative(x):
 
 
 def test_lists_are_no_arrays():
-    with pytest.raises(UnsupportedError, match=r"parameter 'x' of wave is a .*list.*Pass a tuple or an array"):
+    with pytest.raises(SignatureError, match=r"parameter 'x' of wave is a .*list"):
         grad(wave)([1.0, 2.0])
+    with pytest.raises(UnsupportedError, match=r"parameter 'p' of .* is a .*list.*Pass a tuple or an array"):
+        grad(lambda p, x: p[0] * x, 1)([1.0, 2.0], 3.0)
 
 
 def test_several_results_have_no_gradient():
