@@ -61,8 +61,7 @@ def emit(context: Any, module: ir.Module, primal: HostPrimal, layout: Layout) ->
             value.add_attribute("noalias")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     status, result = call(context, builder, primal, layout, iter(values[: len(given)]))
-    builder.store(status.code, field(builder, status_out, 0))
-    builder.store(builder.bitcast(status.excinfoptr, POINTER), field(builder, status_out, 1))
+    store_status(builder, status, status_out)
     restype = primal.restype
     if layout.transform.has_aux:
         result, restype = builder.extract_value(result, 0), restype.types[0]
@@ -91,6 +90,12 @@ def call(context: Any, builder: ir.IRBuilder, primal: HostPrimal, layout: Layout
     callee = cgutils.get_or_insert_function(builder.module, declared, primal.symbol)
     status, result = convention.call_function(builder, callee, primal.restype, primal.argtypes, arguments)
     return status, result
+
+
+def store_status(builder: ir.IRBuilder, status: Any, place: ir.Value) -> None:
+    """Leaves what a call came to in a `STATUS`."""
+    builder.store(status.code, field(builder, place, 0))
+    builder.store(builder.bitcast(status.excinfoptr, POINTER), field(builder, place, 1))
 
 
 def is_written(primal: HostPrimal) -> bool:

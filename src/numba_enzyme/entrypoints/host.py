@@ -131,10 +131,6 @@ class _Emitter:
             return self._jacobian()
         if transform.has_aux:
             return self._with_aux()
-        return self._swept()
-
-    def _swept(self) -> ir.Value:
-        transform = self.layout.transform
         seeds = self._seeds() if transform.call is Call.COTANGENT else [_unit(leaf, one=True) for leaf in self.layout.outputs()]
         return self._value_and_partials(seeds) if transform.with_value else self._partials(seeds, None)
 
@@ -190,9 +186,10 @@ class _Emitter:
         return self._tree_value(self.layout.result, iter(given))
 
     def _jacobian(self) -> ir.Value:
-        blocks = self._blocks()
+        shapes = self._output_shapes()
+        blocks = self._blocks(shapes)
         if self.layout.mode is Mode.REVERSE:
-            self._fill_rows(blocks)
+            self._fill_rows(blocks, shapes)
         else:
             self._fill_columns(blocks)
         order = [(m, n) for m in range(len(self.layout.outputs())) for n in self.layout.picked_inputs()]
@@ -203,11 +200,8 @@ class _Emitter:
         )
         return self._tree_value(tree, values)
 
-    def _blocks(self) -> dict[tuple[int, int], Block]:
+    def _blocks(self, shapes: Sequence[tuple[ir.Value, ...]]) -> dict[tuple[int, int], Block]:
         """An array for each output and input that has one of them, in the order of a Jacobian's rows and columns."""
-        if not self.layout.has_arrays:
-            return {}
-        shapes = self._output_shapes()
         made = {}
         for m, output in enumerate(self.layout.outputs()):
             for n, given in enumerate(self.layout.inputs()):
@@ -216,10 +210,9 @@ class _Emitter:
                     made[m, n] = self._result(leaf.dtype, (*shapes[m], *(self._inputs[n].shape if given.is_array else ())))
         return made
 
-    def _fill_rows(self, blocks: dict[tuple[int, int], Value]) -> None:
+    def _fill_rows(self, blocks: dict[tuple[int, int], Value], shapes: Sequence[tuple[ir.Value, ...]]) -> None:
         """By one reverse sweep for each float of the outputs."""
         outputs, builder = self.layout.outputs(), self.builder
-        shapes = self._output_shapes() if any(leaf.is_array for leaf in outputs) else []
         nothing: list[Value] = [
             self._zeros(leaf.dtype, shapes[m]) if leaf.is_array else _unit(leaf, one=False) for m, leaf in enumerate(outputs)
         ]
@@ -362,14 +355,7 @@ class _Emitter:
         role = Activity.DUPNONEED if out is None else Activity.DUP
         slots = [Slot(role, out or self._outputs(), (shadow,)), Slot(Activity.CONST, self.status)]
         with self._own_copies() as values:
-            for n, value in self._flat_arguments:
-                if n is None:
-                    slots.append(Slot(Activity.CONST, value))
-                elif isinstance(value, Block):
-                    slots.append(Slot(Activity.DUP, values[n].data, (shadows[n].data,)))
-                    slots += [Slot(Activity.CONST, length) for length in value.shape]
-                else:
-                    slots.append(Slot(Activity.OUT, value))
+            slots += self._argument_slots(values, Activity.OUT, {n: (given.data,) for n, given in shadows.items()})
             partials = iter(markers.reverse(self.builder, self.flat, slots + weights, recursive=self.primal.recursive))
             self._return_if_raised()
         # Adjoints are free to come out as -0.0 (llvm/signed_zero.py), which nobody wants to read.
@@ -386,21 +372,26 @@ class _Emitter:
         out = out or self._outputs()
         slots = [Slot(role, out, tuple(shadows)), Slot(Activity.CONST, self.status)]
         with self._own_copies() as values, self._own_tangents(tangents) as seeds:
-            by_input = list(zip(*seeds, strict=True))
-            for n, value in self._flat_arguments:
-                if n is None:
-                    slots.append(Slot(Activity.CONST, value))
-                elif isinstance(value, Block):
-                    slots.append(Slot(Activity.DUP, values[n].data, tuple(seed.data for seed in by_input[n])))
-                    slots += [Slot(Activity.CONST, length) for length in value.shape]
-                else:
-                    slots.append(Slot(Activity.DUP, value, tuple(by_input[n])))
+            by_input = enumerate(zip(*seeds, strict=True))
+            slots += self._argument_slots(values, Activity.DUP, {n: tuple(_parts(seed)[0] for seed in given) for n, given in by_input})
             markers.forward(self.builder, self.flat, slots, len(tangents))
             self._return_if_raised()
         for k, leaf in enumerate(self.layout.outputs()):
             if leaf.is_array:
                 self.memory.free(self._output(out, out, k).data)
         return [[self._output(out, shadow, k) for k in range(len(self.layout.outputs()))] for shadow in shadows]
+
+    def _argument_slots(self, values: Sequence[Value], of_floats: Activity, shadows: dict[int, tuple[ir.Value, ...]]) -> Iterator[Slot]:
+        """The primal's arguments as a marker takes them; `values` are the inputs, whose arrays may be copies."""
+        for n, value in self._flat_arguments:
+            if n is None:
+                yield Slot(Activity.CONST, value)
+            elif isinstance(value, Block):
+                data, *lengths = _parts(values[n])
+                yield Slot(Activity.DUP, data, shadows[n])
+                yield from (Slot(Activity.CONST, length) for length in lengths)
+            else:
+                yield Slot(of_floats, value, shadows.get(n, ()))
 
     def _return_if_raised(self) -> None:
         builder = self.builder
@@ -479,8 +470,10 @@ class _Emitter:
         return Block(seed.dtype, builder.select(same, copied.data, seed.data), seed.shape)
 
     def _output_shapes(self) -> list[tuple[ir.Value, ...]]:
-        """The shapes of the primal's results, empty for floats: the primal is run for them."""
+        """The shapes of the primal's results, empty for floats: the primal is run for them, if there are arrays among them."""
         builder, primal = self.builder, self.primal
+        if not any(leaf.is_array for leaf in self.layout.outputs()):
+            return [()] * len(self.layout.outputs())
         result = self._run_primal()
         shapes = [
             arrays.shape_of(self.context, builder, value, numba_type) if leaf.is_array else ()
@@ -494,8 +487,7 @@ class _Emitter:
         with self._own_copies() as inputs:
             values = (part for n, value in self._flat_arguments for part in ((value,) if n is None else _parts(inputs[n])))
             status, result = flat.call(self.context, builder, primal, self.layout, values)
-            builder.store(status.code, field(builder, self.status, 0))
-            builder.store(builder.bitcast(status.excinfoptr, arrays.POINTER), field(builder, self.status, 1))
+            flat.store_status(builder, status, self.status)
             self._return_if_raised()
         return result
 

@@ -85,10 +85,6 @@ class Layout:
         partials = self.partials()
         return substitute(self.result, (_blocks(output, partials) for output in self.outputs()))
 
-    @property
-    def has_arrays(self) -> bool:
-        return any(leaf.is_array for leaf in (*self.inputs(), *self.outputs()))
-
 
 def block(output: Leaf, given: Leaf) -> Leaf:
     """The partials of one leaf by another: `output.shape + given.shape`, in the type of what is differentiated by."""
