@@ -11,6 +11,7 @@ from numba_enzyme.errors import (
     DifferentiationError,
     NumbaEnzymeError,
     SignatureError,
+    TapeMemoryError,
     ToolchainError,
     UnsupportedError,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "DifferentiationError",
     "NumbaEnzymeError",
     "SignatureError",
+    "TapeMemoryError",
     "ToolchainError",
     "UnsupportedError",
     "differentiable",

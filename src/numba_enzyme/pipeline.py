@@ -18,15 +18,16 @@ from llvmlite import ir
 
 from numba_enzyme import cache, recall
 from numba_enzyme.adapters import host_target
-from numba_enzyme.entrypoints import host
+from numba_enzyme.entrypoints import host, region_entry
 from numba_enzyme.entrypoints.flat import HostPrimal
 from numba_enzyme.enzyme import keep_ir, run, toolchain
 from numba_enzyme.enzyme.diagnosis import explained
 from numba_enzyme.errors import DifferentiationError
 from numba_enzyme.frontend import cpu
-from numba_enzyme.llvm import dialect
+from numba_enzyme.llvm import dialect, region
 from numba_enzyme.llvm.memory_types import with_memory_types, without_memory_types
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
+from numba_enzyme.model.transform import REVERSE_MARKER
 from numba_enzyme.rules import application
 
 if TYPE_CHECKING:
@@ -106,10 +107,25 @@ def _differentiated(text: str, fndesc: Any, specialization: Specialization, tool
         bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
-    finished = ll.parse_assembly(dialect.rewritten(str(ll.parse_bitcode(bitcode)), _AFTER_ENZYME))
-    keep_ir.keep(fndesc.unique_name, "after", str(finished))
-    application.resolve(finished)
-    return host_target.host_result(finished, fndesc)
+    finished = dialect.rewritten(str(ll.parse_bitcode(bitcode)), _AFTER_ENZYME)
+    keep_ir.keep(fndesc.unique_name, "after", finished)
+    if REVERSE_MARKER in text and region.asks_for_memory(finished):
+        module = _in_region(finished, fndesc, specialization.function)
+    else:
+        module = ll.parse_assembly(region.without_marks(finished))
+    application.resolve(module)
+    return host_target.host_result(module, fndesc)
+
+
+def _in_region(finished: str, fndesc: Any, function: str) -> ll.ModuleRef:
+    """The module `finished` with all memory from a region, and the entry point that opens and closes it."""
+    symbol = fndesc.llvm_func_name
+    body = f"{symbol}.body"
+    module = ll.parse_assembly(region.in_region(finished, symbol, body))
+    entry = region_entry.emit(host_target.primal_context(), symbol, body, fndesc, function)
+    module.link_in(ll.parse_assembly(str(entry)))
+    module.get_function(body).linkage = "internal"
+    return module
 
 
 def _describe(specialization: Specialization, tag: str) -> Any:

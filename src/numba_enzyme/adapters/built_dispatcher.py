@@ -17,6 +17,7 @@ from numba.core.types import Dispatcher as DispatcherType
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import register_model
 
+from numba_enzyme.adapters import tape_memory
 from numba_enzyme.adapters.primal_target import PrimalDispatcher
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 Build = Callable[[tuple[Any, ...]], CompileResult]
 
 _OPTIONS = {"nopython": True}
+
+# Also code that Numba kept, of functions that call derivatives, is loaded only after these are made.
+tape_memory.define()
 
 
 class BuiltDispatcher(CPUDispatcher):  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from numba.np import arrayobj
 from numba_enzyme.adapters.numba_types import contiguous
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
@@ -49,7 +50,7 @@ class Memory:
     """Where an entry point gets memory from.
 
     In finished code that is Numba's runtime, so that arrays can be given away. An entry point that is part of a function to be
-    differentiated asks the runtime that Enzyme sees through (`rules/memory.ll`).
+    differentiated asks the runtime that Enzyme sees through (`rules/memory_*.ll`).
     """
 
     def __init__(self, context: Any, builder: ir.IRBuilder, *, finished: bool) -> None:
@@ -77,6 +78,14 @@ class Memory:
 
     def release(self, owner: ir.Value) -> None:
         self._call("numba_enzyme_block_release" if self.finished else "NRT_decref", ir.VoidType(), owner)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What sweeps inside ask for and do not give back is given back at the end, before the call as a whole ends."""
+        mark = self._call("numba_enzyme_mark", I64) if self.finished else None
+        yield
+        if mark:
+            self._call("numba_enzyme_reset", ir.VoidType(), mark)
 
     def free(self, data: ir.Value) -> None:
         """Frees memory of `allocate`."""

@@ -143,11 +143,12 @@ class _Emitter:
 
     def _with_aux(self) -> ir.Value:
         """What the sweep gives, and what the function gives beside its loss: it is run once more for that."""
-        result = self._run_primal()
-        loss, value = (self.builder.extract_value(result, k) for k in range(2))
         loss_type, aux_type = self.primal.restype.types
-        aux = arrays.owned(self.context, self.builder, self.memory, value, aux_type, self._out_of_memory)
-        self.context.nrt.decref(self.builder, self.primal.restype, result)
+        with self.memory.scope():
+            result = self._run_primal()
+            loss, value = (self.builder.extract_value(result, k) for k in range(2))
+            aux = arrays.owned(self.context, self.builder, self.memory, value, aux_type, self._out_of_memory)
+            self.context.nrt.decref(self.builder, self.primal.restype, result)
         self._given_away += [owner for _, owner in self.context.nrt.get_meminfos(self.builder, contiguous(aux_type), aux)]
         partials = self._partials([_unit(leaf, one=True) for leaf in self.layout.outputs()], None)
         if not self.layout.transform.with_value:
@@ -220,10 +221,13 @@ class _Emitter:
             seeds = [*nothing]
             if not leaf.is_array:
                 seeds[m] = _unit(leaf, one=True)
-                partials = self._reverse(seeds, None, {n: blocks[m, n] for n, given in enumerate(self.layout.inputs()) if given.is_array})
+                with self.memory.scope():
+                    partials = self._reverse(
+                        seeds, None, {n: blocks[m, n] for n, given in enumerate(self.layout.inputs()) if given.is_array}
+                    )
                 blocks.update({(m, n): partial for n, partial in enumerate(partials) if not isinstance(partial, Block)})
                 continue
-            with cgutils.for_range(builder, arrays.size(builder, nothing[m].shape)) as loop:
+            with cgutils.for_range(builder, arrays.size(builder, nothing[m].shape)) as loop, self.memory.scope():
                 seed = arrays.at(builder, nothing[m], loop.index)
                 builder.store(_unit(leaf, one=True), seed)
                 rows = {n: self._row(blocks[m, n], n, loop.index) for n, given in enumerate(self.layout.inputs()) if given.is_array}
@@ -268,9 +272,10 @@ class _Emitter:
                 [zeros[k][n] if leaf.is_array else _unit(leaf, one=n == unit) for n, leaf in enumerate(inputs)]
                 for k, unit in enumerate(group)
             ]
-            for n, column in zip(group, self._forward(tangents, out), strict=True):
-                use(n, None, column)
-                self._free(column)
+            with self.memory.scope():
+                for n, column in zip(group, self._forward(tangents, out), strict=True):
+                    use(n, None, column)
+                    self._free(column)
         for n, leaf in enumerate(inputs):
             if leaf.is_array:
                 self._each_element(n, out, use)
@@ -287,13 +292,14 @@ class _Emitter:
                     with builder.if_then(builder.icmp_signed("<", offset, count)):
                         builder.store(_unit(leaf, one=one), arrays.at(builder, tangent[n], offset))
 
-            set_units(one=True)
-            columns = self._forward(tangents, out)
-            set_units(one=False)
-            for offset, column in zip(offsets, columns, strict=True):
-                with builder.if_then(builder.icmp_signed("<", offset, count)):
-                    use(n, offset, column)
-                self._free(column)
+            with self.memory.scope():
+                set_units(one=True)
+                columns = self._forward(tangents, out)
+                set_units(one=False)
+                for offset, column in zip(offsets, columns, strict=True):
+                    with builder.if_then(builder.icmp_signed("<", offset, count)):
+                        use(n, offset, column)
+                    self._free(column)
 
     def _zero_tangents(self, width: int) -> list[list[Value]]:
         return [
@@ -474,12 +480,13 @@ class _Emitter:
         builder, primal = self.builder, self.primal
         if not any(leaf.is_array for leaf in self.layout.outputs()):
             return [()] * len(self.layout.outputs())
-        result = self._run_primal()
-        shapes = [
-            arrays.shape_of(self.context, builder, value, numba_type) if leaf.is_array else ()
-            for leaf, value, numba_type in unpack(builder, result, self.layout.result, primal.restype)
-        ]
-        self.context.nrt.decref(builder, primal.restype, result)
+        with self.memory.scope():
+            result = self._run_primal()
+            shapes = [
+                arrays.shape_of(self.context, builder, value, numba_type) if leaf.is_array else ()
+                for leaf, value, numba_type in unpack(builder, result, self.layout.result, primal.restype)
+            ]
+            self.context.nrt.decref(builder, primal.restype, result)
         return shapes
 
     def _run_primal(self) -> ir.Value:

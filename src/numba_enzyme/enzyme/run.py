@@ -28,6 +28,8 @@ _OPTIONS = (
     "-enable-scoped-noalias=false",
     # With it, a reverse sweep of nested loops that are left early took a value of the trip after: wrong numbers, in silence.
     "-enzyme-mincut-cache=0",
+    # With it, an array that lives on into the next turn of a loop gets a new shadow in each turn.
+    "-enzyme-rematerialize=0",
 )
 
 

@@ -20,7 +20,7 @@ _GUARDED = {name + suffix: f"numba_enzyme_guarded_{name}{suffix}" for name in ("
 
 _GUARDED_POW = {"double": "numba_enzyme_guarded_pow", "float": "numba_enzyme_guarded_powf"}
 
-_DEFINITIONS = ("memory.ll", "special.ll")
+_DEFINITIONS = ("reshape.ll", "special.ll")
 
 # What Enzyme is to take as constant. Nothing of Python's is: a value that comes back from Python would lose its derivative in silence.
 _INACTIVE = r"numba_enzyme_(?:gamma|lgamma|(?:atan2|cbrt|constant|frexp|hypot|nextafter|pow|step)f?)"
@@ -35,7 +35,7 @@ def apply(module: ll.ModuleRef) -> ll.ModuleRef:
         module = ll.parse_assembly(guarded)
     for function in [function for function in module.functions if function.is_declaration and function.name in _GUARDED]:
         function.name = _GUARDED[function.name]
-    for file in _DEFINITIONS:
+    for file in ("memory_kept.ll" if REVERSE_MARKER in text else "memory_counted.ll", *_DEFINITIONS):
         if _undefined(module) & _defined(file):
             module.link_in(_parsed(file), preserve=True)
     for symbol in _undefined(module) & FUNCTIONS.keys():
@@ -82,22 +82,20 @@ def marked_floats(ir: str) -> str:
 
 
 def freed_by_call(ir: str) -> str:
-    """`ir`, if all its sweeps are forward ones, with memory freed by a call that they keep."""
-    if REVERSE_MARKER in ir:
-        return ir
+    """`ir` with memory that is counted freed by a call that forward sweeps keep."""
     return re.sub(r"^(define [^\n]*@numba_enzyme_release\([^\n]*) alwaysinline", r"\1 noinline", ir, flags=re.MULTILINE)
 
 
 def resolve(module: ll.ModuleRef) -> None:
-    """Gives the names that were hidden from Enzyme their meaning."""
-    if not _undefined(module) & _defined("resolved.ll"):
-        return
-    definitions = _parsed("resolved.ll")
-    for function in definitions.functions:
-        if not function.is_declaration:
-            # Every derivative brings its own; linked into one caller they must not clash.
-            function.linkage = "linkonce_odr"
-    module.link_in(definitions, preserve=True)
+    """Gives the names that were hidden from Enzyme their meaning, and those of `region.ll`."""
+    for file in ("resolved.ll", "region.ll"):
+        if _undefined(module) & _defined(file):
+            definitions = _parsed(file)
+            for function in definitions.functions:
+                if not function.is_declaration:
+                    # Every derivative brings its own; linked into one caller they must not clash.
+                    function.linkage = "linkonce_odr"
+            module.link_in(definitions, preserve=True)
 
 
 def _from_python(symbol: str) -> tuple[ir.Module, Any]:
