@@ -12,6 +12,7 @@ NAMES = {
     "DifferentiationError",
     "NumbaEnzymeError",
     "SignatureError",
+    "TapeMemoryError",
     "ToolchainError",
     "UnsupportedError",
     "differentiable",
