@@ -12,6 +12,7 @@ import functools
 
 import llvmlite
 import llvmlite.binding as ll
+from llvmlite.binding.newpassmanagers import NewPassManager
 from numba.core import codegen, config
 
 
@@ -22,13 +23,22 @@ class HostLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
-        # llvmlite loses what a set of passes allocates, some 50 kB, and a set serves once: so one is all that a derivative gets.
+        # Builders serve once as well: each run leaves callbacks in them that refer to what died with the run.
         manager, builder = self._codegen._module_pass_manager()
-        manager.run(self._final_module, builder)
+        try:
+            manager.run(self._final_module, builder)
+        finally:
+            _dispose(manager)
 
 
 class HostCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
     _library_class = HostLibrary
+
+
+def _dispose(manager: NewPassManager) -> None:
+    """Gives back what a set of passes takes, some 50 kB. Its class inherits a `_dispose` that does nothing before the one that does it."""
+    NewPassManager._dispose(manager)
+    manager.detach()
 
 
 def create_codegen(name: str) -> HostCodegen:
