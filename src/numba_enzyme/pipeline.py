@@ -106,9 +106,11 @@ def _differentiated(text: str, fndesc: Any, specialization: Specialization, tool
         bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
-    finished = ll.parse_assembly(dialect.rewritten(str(ll.parse_bitcode(bitcode)), _AFTER_ENZYME))
+    # Metadata, names and much else live as long as LLVM's context: the one that Numba uses never dies, this one does with `finished`.
+    context = ll.create_context()
+    finished = ll.parse_assembly(dialect.rewritten(str(ll.parse_bitcode(bitcode, context)), _AFTER_ENZYME), context)
     keep_ir.keep(fndesc.unique_name, "after", str(finished))
-    application.resolve(finished)
+    application.resolve(finished, context)
     return host_target.host_result(finished, fndesc)
 
 

@@ -19,16 +19,24 @@ from numba.core import codegen, config
 class HostLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
     """Optimises once, with everything linked in: what comes from Enzyme was simplified before, and needs no passes for each function."""
 
+    _final_module: ll.ModuleRef
+    finished: ll.ModuleRef
+    """What comes from Enzyme, in a context of its own, in which it is optimised."""
+
     def _optimize_functions(self, ll_module: ll.ModuleRef) -> None:
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
+        module = self.finished
+        del self.finished
+        module.link_in(ll.parse_bitcode(self._final_module.as_bitcode(), module._context))
         # Builders serve once as well: each run leaves callbacks in them that refer to what died with the run.
         manager, builder = self._codegen._module_pass_manager()
         try:
-            manager.run(self._final_module, builder)
+            manager.run(module, builder)
         finally:
             _dispose(manager)
+        self._final_module = ll.parse_bitcode(module.as_bitcode())
 
 
 class HostCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]

@@ -88,11 +88,11 @@ def freed_by_call(ir: str) -> str:
     return re.sub(r"^(define [^\n]*@numba_enzyme_release\([^\n]*) alwaysinline", r"\1 noinline", ir, flags=re.MULTILINE)
 
 
-def resolve(module: ll.ModuleRef) -> None:
-    """Gives the names that were hidden from Enzyme their meaning."""
+def resolve(module: ll.ModuleRef, context: ll.ContextRef) -> None:
+    """Gives the names that were hidden from Enzyme their meaning; `context` is the module's."""
     if not _undefined(module) & _defined("resolved.ll"):
         return
-    definitions = _parsed("resolved.ll")
+    definitions = ll.parse_assembly(_text("resolved.ll"), context)
     for function in definitions.functions:
         if not function.is_declaration:
             # Every derivative brings its own; linked into one caller they must not clash.
