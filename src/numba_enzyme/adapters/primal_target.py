@@ -31,6 +31,7 @@ from numba.np.ufunc.dufunc import DUFunc
 from numba.stencils.stencil import StencilFunc
 
 from numba_enzyme.adapters.fingerprint import meaning_of
+from numba_enzyme.adapters.transforms import check_no_transform
 from numba_enzyme.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -45,9 +46,6 @@ TWIN = "__numba_enzyme_twin__"
 # What of a dispatcher's options is about its meaning, and so must hold for its primal too; the others are about how it is run.
 _MEANING = ("boundscheck", "error_model", "fastmath", "inline", "forceinline", "no_cfunc_wrapper", "no_cpython_wrapper")
 _UNRESOLVED = ".numba.unresolved$"
-
-# Where the functions that make derivatives are defined; told by name, since imports go the other way.
-_TRANSFORMS = "numba_enzyme.api"
 
 _definitions: weakref.WeakValueDictionary[str, PrimalLibrary] = weakref.WeakValueDictionary()
 
@@ -86,6 +84,7 @@ class PrimalCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
 
 class PrimalTyping(typing.Context):  # type: ignore[misc]
     def resolve_value_type(self, val: Any) -> Any:
+        check_no_transform(val, "it")
         if isinstance(val, JitClassType):
             raise UnsupportedError(
                 f"the jitclass {val.__name__} cannot be differentiated through: its objects live in memory of Numba's own"
@@ -101,11 +100,6 @@ class PrimalTyping(typing.Context):  # type: ignore[misc]
             # Numba has no type for a plain function. Here it means what it would if it were compiled with njit: itself, say.
             if not isinstance(val, FunctionType):
                 raise
-            if val.__module__ == _TRANSFORMS:
-                raise UnsupportedError(
-                    f"it calls {val.__name__} itself, which compiled code cannot. Make the derivative outside of it, as in "
-                    f"`df = {val.__name__}(f)`, and call that"
-                ) from None
             return types.Dispatcher(_plain_twin(val))
         if isinstance(found, types.FunctionType):
             raise UnsupportedError(f"it calls {val!r} through a pointer, and there is no telling what code that is: call an njit function")
