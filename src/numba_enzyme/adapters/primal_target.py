@@ -57,6 +57,9 @@ class PrimalTarget(CPU):  # type: ignore[misc]
 class PrimalLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
     """Collects modules and links them; optimises nothing, runs nothing."""
 
+    reached: frozenset[PrimalLibrary] = frozenset()
+    """What else was compiled for it."""
+
     def add_llvm_module(self, module: ll.ModuleRef) -> None:
         module.data_layout = self._codegen._data_layout
         for function in module.functions:
@@ -103,7 +106,8 @@ class PrimalTyping(typing.Context):  # type: ignore[misc]
             return types.Dispatcher(_plain_twin(val))
         if isinstance(found, types.FunctionType):
             raise UnsupportedError(f"it calls {val!r} through a pointer, and there is no telling what code that is: call an njit function")
-        return _twin_type(found)
+        # What has attributes keeps them until it is called.
+        return _twin_type(found) if type(found) is types.Dispatcher else found
 
     range_takes_floats = True
 
@@ -137,8 +141,9 @@ class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
         from numba_enzyme.adapters import primal_arrays  # noqa: PLC0415 - not needed to import the package
 
+        fn = _twin_type(fn)
         key = fn.get_impl_key(sig.as_function()) if isinstance(fn, types.Callable) else fn
-        return primal_arrays.lowered(self, key, sig.as_function()) or super().get_function(_twin_type(fn), sig, _firstcall)
+        return primal_arrays.lowered(self, key, sig.as_function()) or super().get_function(fn, sig, _firstcall)
 
     def get_ufunc_info(self, ufunc_key: Any) -> Any:
         from numba_enzyme.adapters import primal_ufuncs  # noqa: PLC0415 - not needed to import the package
@@ -264,7 +269,10 @@ def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: A
         primal = twin(dispatcher)
         _twins.setdefault(id(primal.py_func), primal)
         primal.compile(argtypes if restype is None else signature(restype, *argtypes))
-        return primal.overloads[argtypes]
+        result = primal.overloads[argtypes]
+        # Functions that call each other know each other by name alone, and nothing else keeps what a plain function was compiled to.
+        result.library.reached |= {c.library for twin in _twins.values() for c in twin.overloads.values()} - {result.library}
+        return result
 
 
 def compile_promoted(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any = None) -> CompileResult:
