@@ -107,23 +107,25 @@ def _differentiated(text: str, fndesc: Any, specialization: Specialization, tool
         bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
-    finished = dialect.rewritten(str(ll.parse_bitcode(bitcode)), _AFTER_ENZYME)
+    # Metadata, names and much else live as long as LLVM's context: the one that Numba uses never dies, this one does with the module.
+    context = ll.create_context()
+    finished = dialect.rewritten(str(ll.parse_bitcode(bitcode, context)), _AFTER_ENZYME)
     keep_ir.keep(fndesc.unique_name, "after", finished)
     if REVERSE_MARKER in text and region.asks_for_memory(finished):
-        module = _in_region(finished, fndesc, specialization.function)
+        module = _in_region(finished, context, fndesc, specialization.function)
     else:
-        module = ll.parse_assembly(region.without_marks(finished))
-    application.resolve(module)
+        module = ll.parse_assembly(region.without_marks(finished), context)
+    application.resolve(module, context)
     return host_target.host_result(module, fndesc)
 
 
-def _in_region(finished: str, fndesc: Any, function: str) -> ll.ModuleRef:
+def _in_region(finished: str, context: ll.ContextRef, fndesc: Any, function: str) -> ll.ModuleRef:
     """The module `finished` with all memory from a region, and the entry point that opens and closes it."""
     symbol = fndesc.llvm_func_name
     body = f"{symbol}.body"
-    module = ll.parse_assembly(region.in_region(finished, symbol, body))
+    module = ll.parse_assembly(region.in_region(finished, symbol, body), context)
     entry = region_entry.emit(host_target.primal_context(), symbol, body, fndesc, function)
-    module.link_in(ll.parse_assembly(str(entry)))
+    module.link_in(ll.parse_assembly(str(entry), context))
     module.get_function(body).linkage = "internal"
     return module
 

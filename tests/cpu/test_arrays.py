@@ -505,7 +505,9 @@ def test_several_results_have_no_gradient():
 
 @pytest.mark.parametrize("transform", [grad, value_and_grad, hessian])
 def test_an_array_has_no_gradient(transform):
-    with pytest.raises(SignatureError, match=r"grad needs a function with one float as its result, but wave gives .*jacrev"):
+    with pytest.raises(
+        SignatureError, match=r"gradients and Hessians need a function with one float as its result, but wave gives .*jacrev"
+    ):
         transform(wave)(X)
 
 

@@ -68,6 +68,7 @@ ROWS = {
     "exp of -inf": (lambda x: math.exp(x), (-INF,), (0.0,), ((0.0,),)),
     "exp of inf": (lambda x: math.exp(x), (INF,), (INF,), None),
     "square of inf": (lambda x: x * x, (INF,), (INF,), None),
+    "sqrt at NaN": (lambda x: math.sqrt(x), (math.nan,), (0.0,), ((0.0,),)),
     "tanh of inf": (lambda x: math.tanh(x), (INF,), (0.0,), ((0.0,),)),
     "tanh where it is 1": (lambda x: math.tanh(x), (1000.0,), (0.0,), ((0.0,),)),
     "linear at NaN": (lambda x: 3.0 * x, (math.nan,), (3.0,), ((0.0,),)),
@@ -106,6 +107,50 @@ def test_values_are_those_of_the_function(name):
     f, at, _, _ = ROWS[name]
     value, expected = value_and_grad(f)(*at)[0], (f if hasattr(f, "py_func") else njit(f))(*at)
     assert value == expected or (math.isnan(value) and math.isnan(expected))
+
+
+def fmin_times(x):
+    return np.fmin(x, 0.0) * x
+
+
+def positive_part_times(x):
+    if x > 0.0:
+        return x * x
+    y = 0.0
+    return y * x
+
+
+# Function, point, and what reverse sweeps give; forward sweeps give NaN.
+BRANCHES = [
+    (fmin_times, math.nan, 0.0),
+    (positive_part_times, math.nan, 0.0),
+    (lambda x: max(x, 0.0) * x, -INF, 0.0),
+    (lambda x: math.tanh(x) * x, INF, 1.0),
+    (lambda x: np.log(np.sqrt(x)), 0.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("f", "at", "reverse"), BRANCHES)
+def test_where_modes_still_differ_each_is_one_choice(f, at, reverse):
+    f = by_ieee(f)
+    assert [grad(f, 0)(at), value_and_grad(f, 0)(at)[1], vjp(f, 0)((at,), 1.0), jacrev(f, 0)(at)] == [reverse] * 4
+    assert [math.isnan(partial) for partial in (jvp(f)((at,), (1.0,)), jacfwd(f, 0)(at))] == [True] * 2
+
+
+def test_modes_agree_where_such_a_point_is_left_early():
+    def f(x):
+        return 0.0 if math.isnan(x) else fmin_times(x)
+
+    for at in (math.nan, -2.0):
+        expected = 0.0 if math.isnan(at) else 2.0 * at
+        assert grad(f, 0)(at) == jacrev(f, 0)(at) == jacfwd(f, 0)(at) == jvp(f)((at,), (1.0,)) == expected
+
+
+def test_zero_times_infinity_of_the_function_is_nan_in_both_modes():
+    def f(x):
+        return math.exp(-x) * x
+
+    assert all(math.isnan(partial) for partial in (grad(f, 0)(INF), jacrev(f, 0)(INF), jacfwd(f, 0)(INF), jvp(f)((INF,), (1.0,))))
 
 
 def test_the_page_has_every_row():

@@ -221,7 +221,7 @@ def test_a_store_looks_at_the_size_now_and_then(monkeypatch):
     monkeypatch.setattr(cache, "MAX_BYTES", 0)
     cache.store("ab" * 31 + "a1", b"payload")
     assert cache.load("ab" * 31 + "a1") == b"payload"
-    cache.store("ab" * 31 + "a0", b"payload")
+    cache.store("ab" * 31 + "00", b"payload")
     assert cache.load("ab" * 31 + "a1") is None
 
 
@@ -254,6 +254,39 @@ def test_many_cold_processes_all_get_the_right_answer(tmp_path):
     children = [subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) for _ in range(8)]
     assert {process.communicate()[0].strip() for process in children} == {"(12.0,)"}
     assert {process.returncode for process in children} == {0}
+
+
+TOGETHER = """
+    import multiprocessing
+    from numba_enzyme import grad
+    from numba_enzyme.enzyme import run
+
+    def work(n, start, results):
+        runs = []
+        real = run.differentiate
+        run.differentiate = lambda *args, **kwargs: runs.append(1) or real(*args, **kwargs)
+        k = float(n % 4)
+        def f(x):
+            return k * x * x * x
+        start.wait()
+        results.put((n, grad(f)(2.0), len(runs)))
+
+    # By fork, none has built anything, and all of them come to it at the same moment.
+    context = multiprocessing.get_context("fork")
+    start, results = context.Barrier(32), context.Queue()
+    processes = [context.Process(target=work, args=(n, start, results)) for n in range(32)]
+    for process in processes:
+        process.start()
+    found = sorted(results.get(timeout=120) for _ in processes)
+    for process in processes:
+        process.join()
+    print([value for _, value, _ in found] == [(12.0 * (n % 4),) for n in range(32)], sum(runs for *_, runs in found))
+    print({process.exitcode for process in processes})
+"""
+
+
+def test_32_cold_processes_share_the_builds_of_four_functions(tmp_path):
+    assert child(TOGETHER, tmp_path).split("\n") == ["True 4", "{0}"]
 
 
 def test_eight_cold_threads_share_one_build(opt_runs):

@@ -12,23 +12,41 @@ import functools
 
 import llvmlite
 import llvmlite.binding as ll
+from llvmlite.binding.newpassmanagers import NewPassManager
 from numba.core import codegen, config
 
 
 class HostLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
     """Optimises once, with everything linked in: what comes from Enzyme was simplified before, and needs no passes for each function."""
 
+    _final_module: ll.ModuleRef
+    finished: ll.ModuleRef
+    """What comes from Enzyme, in a context of its own, in which it is optimised."""
+
     def _optimize_functions(self, ll_module: ll.ModuleRef) -> None:
         ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
-        # llvmlite loses what a set of passes allocates, some 50 kB, and a set serves once: so one is all that a derivative gets.
+        module = self.finished
+        del self.finished
+        module.link_in(ll.parse_bitcode(self._final_module.as_bitcode(), module._context))
+        # Builders serve once as well: each run leaves callbacks in them that refer to what died with the run.
         manager, builder = self._codegen._module_pass_manager()
-        manager.run(self._final_module, builder)
+        try:
+            manager.run(module, builder)
+        finally:
+            _dispose(manager)
+        self._final_module = ll.parse_bitcode(module.as_bitcode())
 
 
 class HostCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
     _library_class = HostLibrary
+
+
+def _dispose(manager: NewPassManager) -> None:
+    """Gives back what a set of passes takes, some 50 kB. Its class inherits a `_dispose` that does nothing before the one that does it."""
+    NewPassManager._dispose(manager)
+    manager.detach()
 
 
 def create_codegen(name: str) -> HostCodegen:

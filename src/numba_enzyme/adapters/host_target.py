@@ -76,12 +76,15 @@ def primal_result(library: primal_target.PrimalLibrary, fndesc: funcdesc.Functio
 
 
 def host_result(module: ll.ModuleRef, fndesc: funcdesc.FunctionDescriptor) -> CompileResult:
-    """A finished module as a function of Numba's CPU target: callable from Python and linked into what calls it."""
+    """A finished module as a function of Numba's CPU target: callable from Python and linked into what calls it.
+
+    The module has a context of its own, and goes with it.
+    """
     library = create_library(fndesc.unique_name)
     # What calls it may be kept as object code (cache=True), and so may it.
     library.enable_object_caching()
     module.verify()
-    library._final_module.link_in(module)
+    library.finished = module
     environment = Environment.from_fndesc(fndesc)
     with global_compiler_lock:
         context = _host_context()

@@ -31,6 +31,7 @@ from numba.np.ufunc.dufunc import DUFunc
 from numba.stencils.stencil import StencilFunc
 
 from numba_enzyme.adapters.fingerprint import meaning_of
+from numba_enzyme.adapters.transforms import check_no_transform
 from numba_enzyme.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -46,9 +47,6 @@ TWIN = "__numba_enzyme_twin__"
 _MEANING = ("boundscheck", "error_model", "fastmath", "inline", "forceinline", "no_cfunc_wrapper", "no_cpython_wrapper")
 _UNRESOLVED = ".numba.unresolved$"
 
-# Where the functions that make derivatives are defined; told by name, since imports go the other way.
-_TRANSFORMS = "numba_enzyme.api"
-
 _definitions: weakref.WeakValueDictionary[str, PrimalLibrary] = weakref.WeakValueDictionary()
 
 
@@ -58,6 +56,9 @@ class PrimalTarget(CPU):  # type: ignore[misc]
 
 class PrimalLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
     """Collects modules and links them; optimises nothing, runs nothing."""
+
+    reached: frozenset[PrimalLibrary] = frozenset()
+    """What else was compiled for it."""
 
     def add_llvm_module(self, module: ll.ModuleRef) -> None:
         module.data_layout = self._codegen._data_layout
@@ -86,6 +87,7 @@ class PrimalCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]
 
 class PrimalTyping(typing.Context):  # type: ignore[misc]
     def resolve_value_type(self, val: Any) -> Any:
+        check_no_transform(val, "it")
         if isinstance(val, JitClassType):
             raise UnsupportedError(
                 f"the jitclass {val.__name__} cannot be differentiated through: its objects live in memory of Numba's own"
@@ -101,15 +103,11 @@ class PrimalTyping(typing.Context):  # type: ignore[misc]
             # Numba has no type for a plain function. Here it means what it would if it were compiled with njit: itself, say.
             if not isinstance(val, FunctionType):
                 raise
-            if val.__module__ == _TRANSFORMS:
-                raise UnsupportedError(
-                    f"it calls {val.__name__} itself, which compiled code cannot. Make the derivative outside of it, as in "
-                    f"`df = {val.__name__}(f)`, and call that"
-                ) from None
             return types.Dispatcher(_plain_twin(val))
         if isinstance(found, types.FunctionType):
             raise UnsupportedError(f"it calls {val!r} through a pointer, and there is no telling what code that is: call an njit function")
-        return _twin_type(found)
+        # What has attributes keeps them until it is called.
+        return _twin_type(found) if type(found) is types.Dispatcher else found
 
     range_takes_floats = True
 
@@ -143,8 +141,9 @@ class PrimalContext(cpu.CPUContext):  # type: ignore[misc]
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
         from numba_enzyme.adapters import primal_arrays  # noqa: PLC0415 - not needed to import the package
 
+        fn = _twin_type(fn)
         key = fn.get_impl_key(sig.as_function()) if isinstance(fn, types.Callable) else fn
-        return primal_arrays.lowered(self, key, sig.as_function()) or super().get_function(_twin_type(fn), sig, _firstcall)
+        return primal_arrays.lowered(self, key, sig.as_function()) or super().get_function(fn, sig, _firstcall)
 
     def get_ufunc_info(self, ufunc_key: Any) -> Any:
         from numba_enzyme.adapters import primal_ufuncs  # noqa: PLC0415 - not needed to import the package
@@ -270,7 +269,10 @@ def compile_primal(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: A
         primal = twin(dispatcher)
         _twins.setdefault(id(primal.py_func), primal)
         primal.compile(argtypes if restype is None else signature(restype, *argtypes))
-        return primal.overloads[argtypes]
+        result = primal.overloads[argtypes]
+        # Functions that call each other know each other by name alone, and nothing else keeps what a plain function was compiled to.
+        result.library.reached |= {c.library for twin in _twins.values() for c in twin.overloads.values()} - {result.library}
+        return result
 
 
 def compile_promoted(dispatcher: Dispatcher, argtypes: tuple[Any, ...], restype: Any = None) -> CompileResult:

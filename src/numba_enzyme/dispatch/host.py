@@ -19,7 +19,7 @@ from numba_enzyme.adapters.numba_types import contiguous, fits, from_tree, promo
 from numba_enzyme.adapters.primal_target import PrimalDispatcher
 from numba_enzyme.dispatch.annotations import annotated_trees
 from numba_enzyme.dispatch.functions import check_function, kept, picklable
-from numba_enzyme.dispatch.signature import parameters, stub
+from numba_enzyme.dispatch.signature import is_missing, parameters, stub
 from numba_enzyme.errors import SignatureError, UnsupportedError
 from numba_enzyme.model.layout import Layout, Parameter
 from numba_enzyme.model.specialization import Request, Specialization
@@ -81,10 +81,19 @@ class Derivative(BuiltDispatcher):
         return derivative, (self.transform, picklable(self.function), self.argnums)
 
     def _build(self, argtypes: tuple[Any, ...]) -> CompileResult:
+        self._check_missing(argtypes)
         request = self.request(argtypes)
         quick = recall.quick_key(request)
         found = recall.recalled(quick, request) if quick else None
         return found or _pipeline().build(request.specialize(), quick)
+
+    def _check_missing(self, argtypes: tuple[Any, ...]) -> None:
+        missing = [name for name, ty in zip(self._argnames(), argtypes, strict=True) if is_missing(ty)]
+        if missing:
+            takes = f"{self.function_name}({', '.join(p.name for p in self.parameters)})"
+            plain = self.transform.call is Call.ARGS
+            called = f"as {takes} is" if plain else f"{self.transform.call.value}, with the arguments of {takes} as primals"
+            raise SignatureError(f"{self.__qualname__} was called without {', '.join(missing)}: it is called {called}")
 
     def request(self, argtypes: tuple[Any, ...]) -> Request:
         """A call with arguments of these types, before anything is compiled for it."""
@@ -201,8 +210,8 @@ class Derivative(BuiltDispatcher):
         if self.transform.scalar_only and (len(outputs) != 1 or outputs[0].is_array):
             given = said(restype) if len(outputs) == 1 else len(outputs)
             raise SignatureError(
-                f"{self.transform.name} needs a function with one float as its result, but {self.function_name} gives {given}: use "
-                "jacrev or jacfwd for all partials, or vjp with a weight for each result"
+                f"gradients and Hessians need a function with one float as its result, but {self.function_name} gives {given}: use "
+                "jacrev or jacfwd for all partials, jacfwd(jacrev(f)) for all second ones, or vjp with a weight for each result"
             )
         return layout
 

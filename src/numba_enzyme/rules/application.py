@@ -86,11 +86,11 @@ def freed_by_call(ir: str) -> str:
     return re.sub(r"^(define [^\n]*@numba_enzyme_release\([^\n]*) alwaysinline", r"\1 noinline", ir, flags=re.MULTILINE)
 
 
-def resolve(module: ll.ModuleRef) -> None:
-    """Gives the names that were hidden from Enzyme their meaning, and those of `region.ll`."""
+def resolve(module: ll.ModuleRef, context: ll.ContextRef) -> None:
+    """Gives the names that were hidden from Enzyme their meaning, and those of `region.ll`; `context` is the module's."""
     for file in ("resolved.ll", "region.ll"):
         if _undefined(module) & _defined(file):
-            definitions = _parsed(file)
+            definitions = ll.parse_assembly(_text(file), context)
             for function in definitions.functions:
                 if not function.is_declaration:
                     # Every derivative brings its own; linked into one caller they must not clash.
