@@ -6,7 +6,7 @@ import pytest
 
 from numba_enzyme import DifferentiationError, grad
 from numba_enzyme.enzyme.diagnosis import explained, readable
-from numba_enzyme.llvm import dialect
+from numba_enzyme.llvm import dialect, region
 from numba_enzyme.llvm.memory_types import with_memory_types, without_memory_types
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
 
@@ -141,3 +141,57 @@ def test_memory_says_what_it_holds():
     assert "tbaa" not in byte
     assert without_memory_types(typed).startswith(ir)
     assert with_memory_types("  store i8 0, ptr %r, align 1\n") == "  store i8 0, ptr %r, align 1\n"
+
+
+SWEEPS = """define i32 @entry(ptr %retptr, double %x) #1 alwaysinline {
+  %mark = call i64 @numba_enzyme_mark()
+  call void @"diffe flat"(double %x)
+  call void @numba_enzyme_reset(i64 %mark)
+  ret i32 0
+}
+define internal void @"diffe flat"(double %x) alwaysinline {
+  %tape = tail call noalias nonnull ptr @malloc(i64 8) #2, !enzyme_cache_alloc !1
+  %more = call ptr @grown(ptr %tape)
+  %y = call double @plain(double %x)
+  call void @free(ptr nonnull %more) #2
+  ret void
+}
+define internal ptr @grown(ptr %old) {
+  %new = call ptr @realloc(ptr %old, i64 16)
+  ret ptr %new
+}
+define internal double @plain(double %x) {
+  ret double %x
+}"""
+
+IN_REGION = """define i32 @"body"(ptr %numba_enzyme_region, ptr %retptr, double %x) #1 noinline {
+  %mark = call i64 @numba_enzyme_region_mark(ptr %numba_enzyme_region)
+  call void @"diffe flat"(ptr %numba_enzyme_region, double %x)
+  call void @numba_enzyme_region_reset(ptr %numba_enzyme_region, i64 %mark)
+  ret i32 0
+}
+define internal void @"diffe flat"(ptr %numba_enzyme_region, double %x) alwaysinline {
+  %tape = tail call noalias nonnull ptr @numba_enzyme_region_take(ptr %numba_enzyme_region, i64 8), !enzyme_cache_alloc !1
+  %more = call ptr @grown(ptr %numba_enzyme_region, ptr %tape)
+  %y = call double @plain(double %x)
+  call void @numba_enzyme_region_give(ptr %numba_enzyme_region, ptr nonnull %more)
+  ret void
+}
+define internal ptr @grown(ptr %numba_enzyme_region, ptr %old) {
+  %new = call ptr @numba_enzyme_region_extend(ptr %numba_enzyme_region, ptr %old, i64 16)
+  ret ptr %new
+}
+define internal double @plain(double %x) {
+  ret double %x
+}"""
+
+
+def test_memory_comes_from_the_region_of_the_call():
+    assert region.asks_for_memory(SWEEPS)
+    assert region.in_region(SWEEPS, "entry", "body").startswith(IN_REGION)
+
+
+def test_marks_go_where_nothing_asks_for_memory():
+    text = "define void @f() {\n  %mark = call i64 @numba_enzyme_mark()\n  tail call void @numba_enzyme_reset(i64 %mark)\n  ret void\n}"
+    assert not region.asks_for_memory(text)
+    assert region.without_marks(text) == "define void @f() {\n  ret void\n}"
