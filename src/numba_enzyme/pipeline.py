@@ -10,6 +10,7 @@ the outer derivative, and one run of Enzyme resolves both.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import llvmlite.binding as ll
 from llvmlite import ir
 
 from numba_enzyme import cache, recall
-from numba_enzyme.adapters import host_target
+from numba_enzyme.adapters import host_target, vector_math
 from numba_enzyme.entrypoints import host
 from numba_enzyme.entrypoints.flat import HostPrimal
 from numba_enzyme.enzyme import keep_ir, run, toolchain
@@ -27,6 +28,7 @@ from numba_enzyme.frontend import cpu
 from numba_enzyme.llvm import dialect
 from numba_enzyme.llvm.memory_types import with_memory_types, without_memory_types
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
+from numba_enzyme.llvm.vector_math import with_vector_forms
 from numba_enzyme.rules import application
 
 if TYPE_CHECKING:
@@ -106,10 +108,12 @@ def _differentiated(text: str, fndesc: Any, specialization: Specialization, tool
         bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=specialization.fastmath)
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
-    finished = ll.parse_assembly(dialect.rewritten(str(ll.parse_bitcode(bitcode)), _AFTER_ENZYME))
-    keep_ir.keep(fndesc.unique_name, "after", str(finished))
-    application.resolve(finished)
-    return host_target.host_result(finished, fndesc)
+    module = ll.parse_bitcode(bitcode)
+    application.resolve(module)
+    offered = functools.partial(with_vector_forms, symbols=vector_math.symbols())
+    finished = dialect.rewritten(str(module), (*_AFTER_ENZYME, offered))
+    keep_ir.keep(fndesc.unique_name, "after", finished)
+    return host_target.host_result(ll.parse_assembly(finished), fndesc)
 
 
 def _describe(specialization: Specialization, tag: str) -> Any:
