@@ -225,10 +225,6 @@ def over_points(gradient):
     return loop
 
 
-def summed_log(x):
-    return log_of_sum(x)
-
-
 def oscillation(*x):
     s = 0.5
     for _ in range(100):
@@ -304,7 +300,13 @@ def strips_case(n: int) -> Case:
 
 def log_of_sum_case(n: int) -> Case:
     x = np.random.default_rng(0).normal(size=n)
-    return Case("logsumexp", grad(summed_log, argnums=0), by_hand.log_of_sum, (x,))
+    return Case("logsumexp", grad(log_of_sum, argnums=0), by_hand.log_of_sum, (x,))
+
+
+def reassociated_case(n: int) -> Case:
+    x = np.random.default_rng(0).normal(size=n)
+    derived = grad(njit(fastmath={"reassoc"})(log_of_sum.py_func), argnums=0)
+    return Case("logsumexp, sums in any order", derived, by_hand.log_of_sum, (x,))
 
 
 def wave_case(n: int) -> Case:
@@ -327,6 +329,7 @@ CASES = (
     (mixture_case, 1000, 20_000),
     (strips_case, 1000, 20_000),
     (log_of_sum_case, POINTS, None),
+    (reassociated_case, POINTS, None),
     (wave_case, POINTS, None),
     (waves_case, POINTS, None),
 )

@@ -105,13 +105,14 @@ def build(specialization: Specialization, quick: str | None) -> Any:
 def _differentiated(text: str, fndesc: Any, specialization: Specialization, tools: Toolchain) -> Any:
     keep_ir.keep(fndesc.unique_name, "before", text)
     try:
-        bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=specialization.fastmath)
+        bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=bool(specialization.fastmath))
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
     module = ll.parse_bitcode(bitcode)
     application.resolve(module)
+    taken = functools.partial(dialect.with_liberties, flags=specialization.fastmath)
     offered = functools.partial(with_vector_forms, symbols=vector_math.symbols())
-    finished = dialect.rewritten(str(module), (*_AFTER_ENZYME, offered))
+    finished = dialect.rewritten(str(module), (taken, *_AFTER_ENZYME, offered))
     keep_ir.keep(fndesc.unique_name, "after", finished)
     return host_target.host_result(ll.parse_assembly(finished), fndesc)
 

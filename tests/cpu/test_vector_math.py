@@ -127,6 +127,26 @@ def test_code_without_vector_loops_keeps_its_bits(monkeypatch):
 
 
 @needs_library
+@pytest.mark.parametrize(("fastmath", "vector"), [(False, False), ({"contract"}, False), ({"reassoc"}, True), (True, True)])
+def test_sums_are_reassociated_where_the_function_may(fastmath, vector, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_ENZYME_CACHE_DIR", str(tmp_path))
+
+    def total(x, scale):
+        s = 0.0
+        for i in range(x.size):
+            s += math.exp(x[i] * scale)
+        return s
+
+    x = np.linspace(0.0, 1.0, 1001)
+    derivative = grad(njit(fastmath=fastmath)(total), argnums=1)
+    assert derivative(x, 0.5) == pytest.approx((x * np.exp(0.5 * x)).sum(), rel=1e-12)
+    (built,) = derivative.overloads.values()
+    # LLVM may cut a loop in two, of which one has no sum.
+    sums = re.findall(r"= f(?:add|sub)[a-z ]* <\d+ x double>", str(built.library._final_module))
+    assert bool(sums) == vector
+
+
+@needs_library
 def test_the_switch_decides_the_key_of_a_build(monkeypatch):
     on = recall.key("ir", "")
     monkeypatch.setenv(vector_math.SWITCH, "1")
