@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from benchmarks.timing import Row
 
-MODULES = ("calls", "loops", "builds", "widths", "memory")
+MODULES = ("calls", "loops", "builds", "widths", "memory", "arrays")
 
 
 def machine() -> dict[str, str]:

@@ -10,6 +10,7 @@ the outer derivative, and one run of Enzyme resolves both.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import llvmlite.binding as ll
 from llvmlite import ir
 
 from numba_enzyme import cache, recall
-from numba_enzyme.adapters import host_target
+from numba_enzyme.adapters import host_target, vector_math
 from numba_enzyme.entrypoints import host, region_entry
 from numba_enzyme.entrypoints.flat import HostPrimal
 from numba_enzyme.enzyme import keep_ir, run, toolchain
@@ -27,6 +28,7 @@ from numba_enzyme.frontend import cpu
 from numba_enzyme.llvm import dialect, region
 from numba_enzyme.llvm.memory_types import with_memory_types, without_memory_types
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
+from numba_enzyme.llvm.vector_math import with_vector_forms
 from numba_enzyme.model.transform import REVERSE_MARKER
 from numba_enzyme.rules import application
 
@@ -104,19 +106,20 @@ def build(specialization: Specialization, quick: str | None) -> Any:
 def _differentiated(text: str, fndesc: Any, specialization: Specialization, tools: Toolchain) -> Any:
     keep_ir.keep(fndesc.unique_name, "before", text)
     try:
-        bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=specialization.fastmath)
+        bitcode = run.differentiate(tools, text, fndesc.llvm_func_name, fastmath=bool(specialization.fastmath))
     except DifferentiationError as error:
         raise explained(error, specialization.function) from None
     # Metadata, names and much else live as long as LLVM's context: the one that Numba uses never dies, this one does with the module.
     context = ll.create_context()
-    finished = dialect.rewritten(str(ll.parse_bitcode(bitcode, context)), _AFTER_ENZYME)
+    module = ll.parse_bitcode(bitcode, context)
+    application.resolve(module, context)
+    taken = functools.partial(dialect.with_liberties, flags=specialization.fastmath)
+    offered = functools.partial(with_vector_forms, symbols=vector_math.symbols())
+    finished = dialect.rewritten(str(module), (taken, *_AFTER_ENZYME, offered))
     keep_ir.keep(fndesc.unique_name, "after", finished)
     if REVERSE_MARKER in text and region.asks_for_memory(finished):
-        module = _in_region(finished, context, fndesc, specialization.function)
-    else:
-        module = ll.parse_assembly(region.without_marks(finished), context)
-    application.resolve(module, context)
-    return host_target.host_result(module, fndesc)
+        return host_target.host_result(_in_region(finished, context, fndesc, specialization.function), fndesc)
+    return host_target.host_result(ll.parse_assembly(region.without_marks(finished), context), fndesc)
 
 
 def _in_region(finished: str, context: ll.ContextRef, fndesc: Any, function: str) -> ll.ModuleRef:
@@ -127,6 +130,7 @@ def _in_region(finished: str, context: ll.ContextRef, fndesc: Any, function: str
     entry = region_entry.emit(host_target.primal_context(), symbol, body, fndesc, function)
     module.link_in(ll.parse_assembly(str(entry), context))
     module.get_function(body).linkage = "internal"
+    application.link_region(module, context)
     return module
 
 

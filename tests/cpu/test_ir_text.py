@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from numba_enzyme import DifferentiationError, grad
@@ -26,6 +28,12 @@ from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
         (dialect.inlined_everywhere, "define i32 @f(ptr %x) #0 {", "define i32 @f(ptr %x) #0 alwaysinline {"),
         (dialect.inlined_everywhere, "define i32 @f(ptr %x) noinline {", "define i32 @f(ptr %x) alwaysinline {"),
         (dialect.inlined_everywhere, "declare i32 @f(ptr)", "declare i32 @f(ptr)"),
+        (
+            functools.partial(dialect.with_liberties, flags=("nsz", "reassoc")),
+            "  %1 = tail call fast double @f(double %0)\n  %fast = fadd fast double %1, %fast",
+            "  %1 = tail call nsz reassoc double @f(double %0)\n  %fast = fadd nsz reassoc double %1, %fast",
+        ),
+        (functools.partial(dialect.with_liberties, flags=()), "  %1 = fadd fast double %0, %0", "  %1 = fadd fast double %0, %0"),
         (
             dialect.resolved_pointers,
             '@".numba.unresolved$_ZN1fE" = external global ptr',

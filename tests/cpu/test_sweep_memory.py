@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,8 +140,7 @@ def attempt(call):
 
 
 def resident():
-    with open("/proc/self/statm") as counts:
-        return int(counts.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts what Linux counts")
@@ -174,8 +174,6 @@ def logistic_slope(x, steps):
         slope *= 3.7 * (1.0 - 2.0 * x)
         x = 3.7 * x * (1.0 - x)
     return slope
-
-
 
 
 def test_tapes_of_any_length():

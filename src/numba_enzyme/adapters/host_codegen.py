@@ -15,6 +15,8 @@ import llvmlite.binding as ll
 from llvmlite.binding.newpassmanagers import NewPassManager
 from numba.core import codegen, config
 
+from numba_enzyme.adapters import vector_math
+
 
 class HostLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
     """Optimises once, with everything linked in: what comes from Enzyme was simplified before, and needs no passes for each function."""
@@ -60,9 +62,13 @@ def create_library(name: str) -> HostLibrary:
     return library
 
 
-@functools.cache
 def machine() -> str:
     """What machine code is made for, and how: all of it that is not in the IR."""
+    return f"{_target()} {' '.join(vector_math.symbols())}"
+
+
+@functools.cache
+def _target() -> str:
     codegen.initialize_llvm()
     settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.CPU_NAME, config.CPU_FEATURES, config.ENABLE_AVX)
     return f"{ll.get_process_triple()} {ll.get_host_cpu_name()} {codegen.get_host_cpu_features()} {settings} {llvmlite.__version__}"

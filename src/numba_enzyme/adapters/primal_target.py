@@ -20,6 +20,7 @@ from llvmlite import ir
 from numba.core import callconv, codegen, cpu, fastmathpass, types, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
+from numba.core.cpu_options import FastMathOptions
 from numba.core.descriptors import TargetDescriptor
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
@@ -48,6 +49,11 @@ _MEANING = ("boundscheck", "error_model", "fastmath", "inline", "forceinline", "
 _UNRESOLVED = ".numba.unresolved$"
 
 _definitions: weakref.WeakValueDictionary[str, PrimalLibrary] = weakref.WeakValueDictionary()
+
+
+def fastmath_flags(dispatcher: Dispatcher) -> tuple[str, ...]:
+    """LLVM's names of the liberties that a function may take with floats, `fast` for all of them."""
+    return tuple(sorted(FastMathOptions(dispatcher.targetoptions.get("fastmath", False)).flags))
 
 
 class PrimalTarget(CPU):  # type: ignore[misc]

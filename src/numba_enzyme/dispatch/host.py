@@ -16,7 +16,7 @@ from numba_enzyme import recall
 from numba_enzyme.adapters.built_dispatcher import AttributedDispatcher, BuiltDispatcher, BuiltPrimal
 from numba_enzyme.adapters.fingerprint import Unfingerprintable, call_fingerprint
 from numba_enzyme.adapters.numba_types import contiguous, fits, from_tree, promoted, read_only, said, to_tree
-from numba_enzyme.adapters.primal_target import PrimalDispatcher
+from numba_enzyme.adapters.primal_target import PrimalDispatcher, fastmath_flags
 from numba_enzyme.dispatch.annotations import annotated_trees
 from numba_enzyme.dispatch.functions import check_function, kept, picklable
 from numba_enzyme.dispatch.signature import is_missing, parameters, stub
@@ -125,7 +125,7 @@ class Derivative(BuiltDispatcher):
             argtypes=argtypes,
             restype=_returned(layout, aux),
             defaults=tuple(ty.value for ty in given[len(argtypes[0].types) :]) if seeds is not None else (),
-            fastmath=self.primal.targetoptions.get("fastmath") is True,
+            fastmath=fastmath_flags(self.primal),
         )
 
     def _argnames(self) -> tuple[str, ...]:

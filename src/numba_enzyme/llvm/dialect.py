@@ -52,6 +52,13 @@ def inlined_everywhere(ir: str) -> str:
     return re.sub(r"^(define [^\n]*\)[^\n{]*?)( ?(?:personality [^\n{]*)?\{)$", r"\1 alwaysinline\2", without, flags=re.MULTILINE)
 
 
+def with_liberties(ir: str, flags: tuple[str, ...]) -> str:
+    """`ir` whose arithmetic that is `fast` takes only the liberties that `flags` name: Enzyme, if it writes any, writes that."""
+    if not flags:  # what is fast then was so before
+        return ir
+    return re.sub(r"^(  (?:\S+ = )?(?:(?:tail|notail) )?(?:f\w+|call|phi|select)) fast\b", rf"\1 {' '.join(flags)}", ir, flags=re.MULTILINE)
+
+
 def resolved_pointers(ir: str) -> str:
     """Numba's late-bound pointers between functions that call each other, bound."""
     return re.sub(

@@ -10,8 +10,8 @@ import re
 
 _LABEL = re.compile(r'^(?:"([^"]+)"|([-\w$.]+)):')
 _ADJOINT = re.compile(r"""^  (%\S+|%"[^"]*") = load (?:double|float), (?:ptr|double\*|float\*) %(?:"[^"]*'de[^"]*"|[^ ,]*'de[^ ,]*),""")
-_ADD = re.compile(r"^(  (?:%\S+) = f(?:add|sub)) (?=(?:double|float) (%\S+|%\"[^\"]*\"), )")
-_NEGATION = re.compile(r"^(  %(?!\S*unwrap)\S+ = fsub) (?=(?:double|float) -?0\.0+e\+00, )")
+_ADD = re.compile(r"^(  (?:%\S+) = f(?:add|sub)) (?=(?:[a-z]+ )*(?:double|float) (%\S+|%\"[^\"]*\"), )")
+_NEGATION = re.compile(r"^(  %(?!\S*unwrap)\S+ = fsub) (?=(?:[a-z]+ )*(?:double|float) -?0\.0+e\+00, )")
 
 
 def without_signed_zero_adjoints(ir: str) -> str:

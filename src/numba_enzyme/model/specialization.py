@@ -30,7 +30,7 @@ class Specialization:
     """A primal at concrete types, a transform of it, and the types of the derivative's call.
 
     `primal` is the lowered primal; `argtypes` and `restype` are types of the target's compiler; `defaults` are those of trailing
-    parameters that a tuple of primals leaves out.
+    parameters that a tuple of primals leaves out; `fastmath` is what LLVM calls the liberties that the primal asked for.
     """
 
     name: str
@@ -41,4 +41,4 @@ class Specialization:
     argtypes: tuple[Any, ...]
     restype: Any
     defaults: tuple[Any, ...] = ()
-    fastmath: bool = False
+    fastmath: tuple[str, ...] = ()

@@ -87,15 +87,23 @@ def freed_by_call(ir: str) -> str:
 
 
 def resolve(module: ll.ModuleRef, context: ll.ContextRef) -> None:
-    """Gives the names that were hidden from Enzyme their meaning, and those of `region.ll`; `context` is the module's."""
-    for file in ("resolved.ll", "region.ll"):
-        if _undefined(module) & _defined(file):
-            definitions = ll.parse_assembly(_text(file), context)
-            for function in definitions.functions:
-                if not function.is_declaration:
-                    # Every derivative brings its own; linked into one caller they must not clash.
-                    function.linkage = "linkonce_odr"
-            module.link_in(definitions, preserve=True)
+    """Gives the names that were hidden from Enzyme their meaning; `context` is the module's."""
+    if _undefined(module) & _defined("resolved.ll"):
+        _link(module, "resolved.ll", context)
+
+
+def link_region(module: ll.ModuleRef, context: ll.ContextRef) -> None:
+    """Defines what a module calls that has its memory from a region."""
+    _link(module, "region.ll", context)
+
+
+def _link(module: ll.ModuleRef, file: str, context: ll.ContextRef) -> None:
+    definitions = ll.parse_assembly(_text(file), context)
+    for function in definitions.functions:
+        if not function.is_declaration:
+            # Every derivative brings its own; linked into one caller they must not clash.
+            function.linkage = "linkonce_odr"
+    module.link_in(definitions, preserve=True)
 
 
 def _from_python(symbol: str) -> tuple[ir.Module, Any]:

@@ -13,8 +13,11 @@
 declare ptr @numba_enzyme_alloc(i64)
 declare void @free(ptr)
 
-; Nothing here calls it, and it must be there when Enzyme looks for it.
-@llvm.compiler.used = appending global [1 x ptr] [ptr @free], section "llvm.metadata"
+; Nothing calls this; it keeps `free`, which is named above, in the module until Enzyme looks for it.
+define void @numba_enzyme_release(ptr %memory) {
+  call void @free(ptr %memory)
+  ret void
+}
 
 define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
   %block = call ptr @numba_enzyme_alloc(i64 %size)
