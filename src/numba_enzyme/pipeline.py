@@ -47,6 +47,7 @@ _FOR_ENZYME = (application.marked_inactive, application.marked_floats, with_memo
 _AFTER_ENZYME = (
     without_memory_types,
     dialect.without_invariance,
+    dialect.without_errno,
     without_signed_zero_adjoints,
     dialect.inlined_everywhere,
     dialect.without_empty_groups,

@@ -12,6 +12,8 @@ from numba_enzyme.llvm import dialect, region
 from numba_enzyme.llvm.memory_types import with_memory_types, without_memory_types
 from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
 
+PURE = " nounwind willreturn memory(none)"
+
 
 @pytest.mark.parametrize(
     ("rewrite", "before", "after"),
@@ -28,6 +30,12 @@ from numba_enzyme.llvm.signed_zero import without_signed_zero_adjoints
         (dialect.inlined_everywhere, "define i32 @f(ptr %x) #0 {", "define i32 @f(ptr %x) #0 alwaysinline {"),
         (dialect.inlined_everywhere, "define i32 @f(ptr %x) noinline {", "define i32 @f(ptr %x) alwaysinline {"),
         (dialect.inlined_everywhere, "declare i32 @f(ptr)", "declare i32 @f(ptr)"),
+        (
+            dialect.without_errno,
+            "  %1 = call double @sqrt(double %0) #1\n  %2 = call float @powf(float %x, float 2.0)",
+            f"  %1 = call double @sqrt(double %0){PURE} #1\n  %2 = call float @powf(float %x, float 2.0){PURE}",
+        ),
+        (dialect.without_errno, "  %3 = call double @sqrtish(double %0)", "  %3 = call double @sqrtish(double %0)"),
         (
             functools.partial(dialect.with_liberties, flags=("nsz", "reassoc")),
             "  %1 = tail call fast double @f(double %0)\n  %fast = fadd fast double %1, %fast",

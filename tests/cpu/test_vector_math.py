@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -73,6 +74,15 @@ def test_loops_over_derivatives_call_vector_functions_within_4_ulp(name, dtype):
     wide = np.longdouble if dtype == np.float64 else np.float64
     expected = exact(x.astype(wide))
     assert (np.abs(values - expected) / np.spacing(np.abs(expected).astype(dtype))).max() <= 4.0
+
+
+def test_square_roots_are_instructions_and_keep_their_bits():
+    x = np.random.default_rng(0).uniform(0.1, 9.0, 1003)
+    values, partials, assembly = computed(lambda x: x * math.sqrt(x), x)
+    assert (values == x * np.sqrt(x)).all()
+    np.testing.assert_allclose(partials, 1.5 * np.sqrt(x))
+    if platform.machine() == "x86_64":
+        assert "sqrtpd" in assembly
 
 
 @needs_library
@@ -235,8 +245,8 @@ define double @f(double %x, float %y) {
 def test_text():
     written = with_vector_forms(CALLS, ["_ZGVdN4v_exp", "_ZGVbN2v_exp", "_ZGVdN8vv_powf", "_ZGVdN4v_log"])
     pure = "nounwind willreturn memory(none)"
-    exp = '"vector-function-abi-variant"="_ZGV_LLVM_N4v_{0}(_ZGVdN4v_exp),_ZGV_LLVM_N2v_{0}(_ZGVbN2v_exp)" ' + pure
-    power = '"vector-function-abi-variant"="_ZGV_LLVM_N8vv_llvm.pow.f32(_ZGVdN8vv_powf)" ' + pure
+    exp = '"vector-function-abi-variant"="_ZGV_LLVM_N4v_{0}(_ZGVdN4v_exp),_ZGV_LLVM_N2v_{0}(_ZGVbN2v_exp)"'
+    power = '"vector-function-abi-variant"="_ZGV_LLVM_N8vv_llvm.pow.f32(_ZGVdN8vv_powf)"'
     kept = "@llvm.compiler.used = appending global [3 x ptr] [ptr @_ZGVdN4v_exp, ptr @_ZGVbN2v_exp, ptr @_ZGVdN8vv_powf]"
     assert written.splitlines() == [
         "define double @f(double %x, float %y) {",

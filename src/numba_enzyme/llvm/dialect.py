@@ -13,6 +13,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_LIBM = "|".join(
+    (
+        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "fmod"),
+        *("hypot", "log", "log10", "log1p", "log2", "pow", "sin", "sinh", "sqrt", "tan", "tanh"),
+    )
+)
+
 Rewrite = Callable[[str], str]
 
 
@@ -50,6 +57,12 @@ def inlined_everywhere(ir: str) -> str:
     """Marks each defined function `alwaysinline`: Enzyme is exact about what it sees in one function and vague across calls."""
     without = re.sub(r"\b(?:noinline|alwaysinline|optnone) ?", "", ir)
     return re.sub(r"^(define [^\n]*\)[^\n{]*?)( ?(?:personality [^\n{]*)?\{)$", r"\1 alwaysinline\2", without, flags=re.MULTILINE)
+
+
+def without_errno(ir: str) -> str:
+    """Calls of libm as Numba means them, which is without `errno`: they may be merged, moved, and, as with `sqrt`, become instructions."""
+    pure = " nounwind willreturn memory(none)"
+    return re.sub(rf"\bcall [^@\n]*@(?:{_LIBM})f?\([^()\n]*\)(?!{re.escape(pure)})", rf"\g<0>{pure}", ir)
 
 
 def with_liberties(ir: str, flags: tuple[str, ...]) -> str:

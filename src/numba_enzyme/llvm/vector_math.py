@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _SYMBOL = re.compile(r"_ZGV[a-z](?P<shape>N(?P<lanes>\d+)(?P<arguments>v+))_(?P<function>\w+)")
 _CALL = re.compile(r"\bcall [^@\n]*\b(?:double|float) @(?P<callee>(?:llvm\.)?(?P<name>[a-z]+)(?P<type>\.f64|\.f32)?)\([^()\n]*\)")
-_PURE = "nounwind willreturn memory(none)"
 
 
 class _Form(NamedTuple):
@@ -31,7 +30,7 @@ class _Form(NamedTuple):
 
     def declaration(self) -> str:
         vector = f"<{self.lanes} x {'float' if self.function.endswith('f') else 'double'}>"
-        return f"declare {vector} @{self.symbol}({', '.join([vector] * self.arguments)}) {_PURE}"
+        return f"declare {vector} @{self.symbol}({', '.join([vector] * self.arguments)}) nounwind willreturn memory(none)"
 
 
 def with_vector_forms(ir: str, symbols: Iterable[str]) -> str:
@@ -47,7 +46,7 @@ def with_vector_forms(ir: str, symbols: Iterable[str]) -> str:
         if not found:
             return call[0]
         used.update((form.symbol, form) for form in found)
-        return f'{call[0]} "vector-function-abi-variant"="{",".join(form.mapping(call["callee"]) for form in found)}" {_PURE}'
+        return f'{call[0]} "vector-function-abi-variant"="{",".join(form.mapping(call["callee"]) for form in found)}"'
 
     written = _CALL.sub(marked, ir)
     if not used:
